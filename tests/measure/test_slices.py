@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
@@ -21,6 +23,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.plans import Block, Part, SlicedEstimates, Slices, Split, residual_weights
 from matrixdp.plans import slices as sliced
 from matrixdp.plans.pieces import PieceEstimates
+from matrixdp.releases import files
 from matrixdp.releases.release import Release
 from matrixdp.releases.transaction import transaction
 from matrixdp.sources import open_source
@@ -91,7 +94,7 @@ def exact() -> dict[str, np.ndarray]:
 def test_the_slices_of_a_plan(areas):
     found = Slices.of(plan())
     assert found is not None
-    assert (found.attribute, found.width, found.number) == ("geo", areas, 6)
+    assert (found.attribute, found.width, len(found)) == ("geo", areas, 6)
     assert list(found)[-1] == slice(20, 23)
     for other in (
         replace(plan(), weights=plan().weights | {"geo": residual_weights(AREAS)}),
@@ -143,7 +146,7 @@ def test_estimates_of_slices_are_those_of_the_whole(areas):
 def test_one_slice_draws_the_same_noise(monkeypatch):
     whole = measured(seed_not_private=3)
     monkeypatch.setattr(sliced, "LEAST_CUT", 10)
-    assert Slices.of(plan()).number == 1
+    assert len(Slices.of(plan()) or ()) == 1
     for own, other in zip(measured(seed_not_private=3).values, whole.values, strict=True):
         assert np.array_equal(np.asarray(own), other)
 
@@ -169,6 +172,23 @@ def test_a_release_is_written_read_and_verified(areas, tmp_path):
     assert all(isinstance(own, Multiples) for own in loaded.measurement.values)
     assert loaded.answers.equals(release.answers)
     assert mdp.verify_release(folder).holds
+
+
+def test_very_many_answers_have_margins(areas, tmp_path, monkeypatch):
+    release = Release(measured(), WORKLOAD)
+    monkeypatch.setattr(files, "MAX_ANSWERS", 100)
+    folder = mdp.save_release(release, tmp_path / "out", csv=True)
+    written = pq.read_table(folder / "answers.parquet")
+    assert written.column_names[-3:] == ["estimate", "stddev", "margin"]
+    for name, sign in (("lower", -1), ("upper", 1)):
+        ends = written["estimate"].to_numpy() + sign * written["margin"].to_numpy()
+        assert np.array_equal(ends, release.answers[name].to_numpy())
+    assert mdp.verify_release(folder).holds
+    margins = written["margin"].to_numpy().copy()
+    margins[5] *= 2
+    altered = written.set_column(written.num_columns - 1, "margin", pa.array(margins))
+    pq.write_table(altered.cast(written.schema), folder / "answers.parquet")
+    assert "margin says" in str(list(mdp.verify_release(folder)))
 
 
 def test_a_measurement_that_was_altered_is_rejected(areas, tmp_path):

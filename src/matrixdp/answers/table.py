@@ -30,6 +30,8 @@ from matrixdp.texts import ENGLISH, Words
 BATCH_ROWS = 1 << 20
 #: The columns of numbers, in order.
 FIGURES = ("estimate", "stddev", "lower", "upper")
+#: The same of very many answers: the ends of an interval lie a margin below and above the estimate.
+MARGINS = ("estimate", "stddev", "margin")
 PUBLISHED = "published"
 """The column of a series that says after which period an answer was published."""
 
@@ -193,8 +195,10 @@ class AnswerColumns:
         *,
         levels: bool = False,
         series: tuple[str, tuple[int, ...]] | None = None,
+        margins: bool = False,
     ) -> None:
         self._domain = domain
+        self.figures = MARGINS if margins else FIGURES
         self._series = series
         self._groups = tuple(groups)
         sets: dict[str, dict[Hashable, Predicates]] = {}
@@ -214,7 +218,7 @@ class AnswerColumns:
 
     def _schema(self, heads: dict[str, str], titles: dict[str, str]) -> pa.Schema:
         """Name the columns of the attributes, and return all columns."""
-        taken = {"group", "query", *FIGURES, *([] if self._series is None else [PUBLISHED])}
+        taken = {"group", "query", *self.figures, *([] if self._series is None else [PUBLISHED])}
         for name, column in heads.items():
             while column in taken or (column != heads[name] and column in heads.values()):
                 column += "_attribute"
@@ -236,7 +240,7 @@ class AnswerColumns:
                 fields.append(pa.field(own, kind, metadata={BOUND: end, **titled}))
         if self._explicit:
             fields.append(pa.field("query", pa.utf8()))
-        fields += [pa.field(name, pa.float64(), nullable=False) for name in FIGURES]
+        fields += [pa.field(name, pa.float64(), nullable=False) for name in self.figures]
         if self._series is not None:
             fields.append(pa.field(PUBLISHED, _VALUE))
         return pa.schema(fields)
@@ -278,7 +282,8 @@ class AnswerColumns:
                 arrays += [_coded(codes, known.texts, ordered=True), *bounds]
             if self._explicit:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
-            figures = (estimate, deviation, estimate - width, estimate + width)
+            ends = (width,) if self.figures == MARGINS else (estimate - width, estimate + width)
+            figures = (estimate, deviation, *ends)
             arrays.extend(pa.array(figure, pa.float64()) for figure in figures)
             if self._series is not None:
                 arrays.append(self._published(group, *self._series, start, stop))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -1194,22 +1194,21 @@ def _noisy_answers(
 
     Of each part only the rows that are ``due``, where that is given; no noise is drawn for others. Beside
     them the exact counts of records out of domain, if the source returns such. Where the plan is ``cut``
-    marginals come in slices, and the answers about each go into the room of the part.
+    marginals come in slices, and the answers go into the rooms of their parts.
     """
     values: dict[int, NDArray[np.float64]] = {}
     joint: dict[int, NDArray[np.int64]] = {}
     outside: NDArray[np.int64] | None = None
-    ended = dict.fromkeys(groups, 0)
-    done, times = 0, len(plan.parts) * (1 if cut is None else cut[0].number)
-    for subset, counts in marginals:
+    done, times = 0, len(plan.parts)
+    if cut is not None:
+        times = sum(
+            (len(cut[0]) if cut[0].own(part, slice(0, 1)) else 0) + bool(cut[0].above(part))
+            for part in plan.parts
+        )
+    for subset, counts, asked in _tables(plan, groups, marginals, None if cut is None else cut[0]):
         if subset == OUT_OF_DOMAIN:
             outside = counts
             continue
-        span = slice(0, 0)
-        if cut is not None:
-            counts = counts[: cut[0].size - ended[subset]]
-            span = slice(ended[subset], ended[subset] + len(counts))
-            ended[subset] = span.stop
         # records with amounts are divided among cells, and counted in integers of which each is `weight`
         weight = plan.domain.weight(subset)
         bound = max_records
@@ -1225,14 +1224,16 @@ def _noisy_answers(
                 marginal = marginal // (weight // own)  # added up over an amount, records are whole again
             marginal = marginal.astype(object if own > 1 else np.int64, copy=False)
             for index in plan.positions[attributes]:
+                if index not in asked:
+                    continue
                 if before_noise is not None and not values:
                     before_noise()
-                part, scale = plan.parts[index], scales[index]
-                if cut is not None:
-                    rows, part = cut[0].rows(part, span), cut[0].part(part, len(counts))
+                scale, (part, chosen, rows) = scales[index], asked[index]
                 answers = part.answers(marginal, bound * own)
                 if due is not None:
                     answers = answers.chosen(due[index])
+                if chosen is not None:
+                    answers = answers.chosen(chosen)
                 if part.width is not None and not joint:
                     joint = _radius_noise(plan, scale, random)
                 drawn = noisy(answers, scale, random, weight=own, walk=part.walk, joint=joint.get(index))
@@ -1247,6 +1248,48 @@ def _noisy_answers(
     if done != times:
         raise SourceError("the source did not return every marginal that was asked for")
     return tuple(values[i] for i in range(len(scales))), outside
+
+
+#: By the place of a part what is measured of counts, which of its rows, and where in those of the part.
+_Measured = dict[int, tuple[Part, NDArray[np.bool_] | None, slice]]
+
+
+def _tables(
+    plan: Plan,
+    groups: Mapping[tuple[str, ...], list[tuple[str, ...]]],
+    marginals: Iterable[Marginal],
+    slices: Slices | None,
+) -> Iterator[tuple[tuple[str, ...], NDArray[np.int64], _Measured]]:
+    """Yield tables of counts with what is measured of each: of slices what is of each value alone, then sums.
+
+    Of sums over the nodes of trees only the lowest are added up meanwhile; there are fewer nodes than values.
+    """
+    if slices is None:
+        every: _Measured = {place: (part, None, slice(None)) for place, part in enumerate(plan.parts)}
+        yield from ((subset, counts, every) for subset, counts in marginals)
+        return
+    above = {place: found for place, part in enumerate(plan.parts) if (found := slices.above(part))}
+    nodes = {found.nodes.tobytes(): found.nodes for found in above.values()}
+    sums: dict[tuple[tuple[str, ...], bytes], NDArray[np.int64]] = {}
+    ended = dict.fromkeys(groups, 0)
+    for subset, counts in marginals:
+        if subset == OUT_OF_DOMAIN:
+            yield subset, counts, {}
+            continue
+        first = ended[subset]
+        counts = counts[: slices.size - first]
+        values = slice(first, first + len(counts))
+        ended[subset] = values.stop
+        for key, own in nodes.items():
+            added = sums.setdefault((subset, key), np.zeros((own.max() + 1, *counts.shape[1:]), counts.dtype))
+            for node in np.unique(own[values]):
+                added[node] += counts[own[values] == node].sum(axis=0)
+        alone = ((place, slices.own(part, values)) for place, part in enumerate(plan.parts))
+        yield subset, counts, {place: (own[0], None, own[1]) for place, own in alone if own is not None}
+    for (subset, key), counts in sums.items():
+        if ended[subset] == slices.size:
+            held = {place: one for place, one in above.items() if one.nodes.tobytes() == key}
+            yield subset, counts, {place: (one.part, one.chosen, one.rows) for place, one in held.items()}
 
 
 def _radius_noise(plan: Plan, scale: NoiseScale, random: RandomSource) -> dict[int, NDArray[np.int64]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from matrixdp.exact import IdentityMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array, along_axes
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
@@ -19,6 +20,9 @@ from matrixdp.plans.plan import Estimates, Plan
 from matrixdp.plans.split import Split, SplitAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Predicates, Ranges, Sets, Total
+
+Read = Callable[[int, int], Array]
+"""Returns some consecutive rows of a part, those of its first block along one axis."""
 
 #: A plan with at most this many cells in all of its marginals is not cut.
 LEAST_CUT = 2**25
@@ -31,8 +35,9 @@ _CELLS = 2**20
 class Slices:
     """A plan, cut into slices of the values of its first attribute.
 
-    Every part has a block of its own over that attribute, which tells all values apart, before all others: so
-    its rows, and the answers to them, lie one value after the other.
+    Every part has a block of its own over that attribute, before all others: an
+    identity, or sums over the nodes of a tree. What is measured of each value alone lies one value after the
+    other.
 
     Parameters
     ----------
@@ -65,36 +70,154 @@ class Slices:
         """How many values it has."""
         return self.plan.domain[self.attribute].size
 
-    @property
-    def number(self) -> int:
-        """How many slices there are."""
+    def __len__(self) -> int:
         return -(-self.size // self.width)
 
     def __iter__(self) -> Iterator[slice]:
         """Yield the values of each slice."""
         return (slice(at, min(at + self.width, self.size)) for at in range(0, self.size, self.width))
 
-    def rows(self, part: Part, values: slice) -> slice:
-        """Return the rows of a part that are about some values."""
-        each = part.rows // self.size
-        return slice(values.start * each, values.stop * each)
+    def own(self, part: Part, values: slice) -> tuple[Part, slice] | None:
+        """Return what a part measures of each value of a slice alone, and which of its rows that is."""
+        matrix, count = part.blocks[0].matrix, values.stop - values.start
+        if isinstance(matrix, IdentityMatrix):
+            return _with(part, IdentityMatrix(count)), _rows(part, values.start, values.stop)
+        tree: Any = matrix
+        if not _tells_values(tree):
+            return None
+        alone = replace(tree, groups=(np.arange(count),), weights=(tree.weights[-1][values],))
+        above = tree.rows - tree.columns
+        return _with(part, alone), _rows(part, above + values.start, above + values.stop)
 
-    def part(self, part: Part, values: int) -> Part:
-        """Return what a part measures of so many values."""
-        return replace(part, blocks=(Block((self.attribute,), IdentityMatrix(values)), *part.blocks[1:]))
+    def above(self, part: Part) -> Above | None:
+        """Return what else a part measures; None where there is nothing."""
+        tree: Any = part.blocks[0].matrix
+        if isinstance(tree, IdentityMatrix):
+            return None
+        last = -1 if _tells_values(tree) else len(tree.groups)
+        groups, weights = tree.groups[:last], tree.weights[:last]
+        if not any(own.any() for own in weights):
+            return None
+        nodes = groups[-1]
+        firsts = np.unique(nodes, return_index=True)[1]
+        # every node of a last level is measured, so that rows of some are left out afterwards
+        measured = np.concatenate(
+            [*(np.ones(np.count_nonzero(own), bool) for own in weights[:-1]), weights[-1] > 0]
+        )
+        padded = (*weights[:-1], np.maximum(weights[-1], 1))
+        over = replace(tree, groups=tuple(own[firsts] for own in groups), weights=padded)
+        chosen = np.repeat(measured, part.rows // tree.rows)
+        return Above(nodes, _with(part, over), chosen, _rows(part, 0, int(np.count_nonzero(measured))))
 
     def analysed(self, values: int, noise: Sequence[float]) -> SplitAnalysis:
-        """Return the errors of so many values, as if there were no others."""
+        """Return the errors of so many values, as if each were measured alone."""
         domain = self.plan.domain.reduced({self.attribute: values})
-        parts = [self.part(part, values) for part in self.plan.parts]
+        parts = [_with(part, IdentityMatrix(values)) for part in self.plan.parts]
         return SplitAnalysis(domain, parts, noise, self.plan.weights | {self.attribute: np.zeros(values)})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Above:
+    """What a part measures of sums over the nodes of a tree of values.
+
+    Attributes
+    ----------
+    nodes : ndarray of int64
+        The node of each value, on the lowest level of those.
+    part : Part
+        What it would measure of them if it measured all.
+    chosen : ndarray of bool
+        Which of these rows it does.
+    rows : slice
+        Which of its own rows they are.
+    """
+
+    nodes: NDArray[np.int64]
+    part: Part
+    chosen: NDArray[np.bool_]
+    rows: slice
+
+
+def _with(part: Part, matrix: MeasuredMatrix) -> Part:
+    return replace(part, blocks=(Block(part.blocks[0].attributes, matrix), *part.blocks[1:]))
+
+
+def _rows(part: Part, first: int, stop: int) -> slice:
+    """Return the rows of a part that belong to some rows of its first block."""
+    each = part.rows // part.shape[0]
+    return slice(first * each, stop * each)
+
+
+def _tells_values(tree: Any) -> bool:
+    """Return whether the last level of a tree is the values themselves."""
+    return bool(len(tree.weights[-1]) == tree.columns)
 
 
 def _leads(part: Part, name: str) -> bool:
     """Return whether a part has a block over an attribute alone before all others, and independent noise."""
     apart = bool(part.blocks) and part.blocks[0].attributes == (name,)
-    whole = apart and isinstance(part.blocks[0].matrix, IdentityMatrix)
-    return whole and part.multipliers is None and part.walk is None and part.width is None
+    known = apart and (
+        isinstance(part.blocks[0].matrix, IdentityMatrix) or part.blocks[0].matrix.kind == "tree"
+    )
+    return known and part.multipliers is None and part.walk is None and part.width is None
+
+
+def _solved(tree: Any, read: Read, slices: Iterable[slice]) -> Callable[[slice], Array]:
+    """Return what gives the least squares of a tree for some values; its rows are read by their numbers.
+
+    Up and down as the tree itself does, but what is measured of values alone is read a slice at a time: once
+    for their sums, and once more for them.
+    """
+    told = _tells_values(tree)
+    groups, weights = tree.groups, [own.astype(np.float64) for own in tree.weights]
+    ends = np.cumsum([0, *map(np.count_nonzero, weights)])
+    single, first = weights[-1], int(ends[-2])
+    if told:
+        groups, weights = groups[:-1], weights[:-1]
+    if not groups:
+        return lambda values: read(values.start, values.stop) / single[values, None]
+    nodes = groups[-1]
+    total: Any = 0.0
+    below = np.full(len(weights[-1]), np.inf)
+    if told:
+        sums, below = _sums(nodes), np.bincount(nodes, single**-2.0)
+        alone = (read(first + own.start, first + own.stop) / single[own, None] for own in slices)
+        total = sum(sums[:, own] @ one for own, one in zip(slices, alone, strict=True))
+    parents = [above[np.unique(own, return_index=True)[1]] for above, own in pairwise(groups)]
+    found: list[tuple[Array, Array, Array, Any]] = []
+    for level in range(len(groups) - 1, -1, -1):
+        weight, rows = weights[level], read(int(ends[level]), int(ends[level + 1]))
+        array = np.zeros((len(weight), rows.shape[1]))
+        array[weight > 0] = weight[weight > 0, None] * rows
+        variance = 1.0 / (weight**2 + 1.0 / below)
+        array = variance[:, None] * (array + total / below[:, None])
+        found.append((array, variance, below, total))
+        if level:
+            up = _sums(parents[level - 1])
+            total, below = up @ array, up @ variance
+    estimate, _, below, total = found.pop()
+    for up_to in parents:
+        array, variance, lower, below_it = found.pop()
+        estimate = array + (variance / below[up_to])[:, None] * (estimate - total)[up_to]
+        below, total = lower, below_it
+    if not told:
+        estimate = estimate / np.bincount(nodes)[:, None]
+        return lambda values: estimate[nodes[values]]
+    share = (estimate - total) / below[:, None]
+
+    def solved(values: slice) -> Array:
+        own = single[values, None]
+        alone = read(first + values.start, first + values.stop) / own
+        return np.asarray(alone + share[nodes[values]] / own**2)
+
+    return solved
+
+
+def _sums(nodes: NDArray[np.int64]) -> Any:
+    """Return the sums over nodes of what is in each, as a matrix with few entries."""
+    ends = np.arange(len(nodes) + 1)
+    return sparse.csc_array((np.ones(len(nodes)), nodes, ends), (int(nodes.max()) + 1, len(nodes)))
 
 
 @final
@@ -106,16 +229,30 @@ class SlicedEstimates(Estimates):
         self._analysis = analysis
         self._values = values
         self._analysed = cache(partial(slices.analysed, noise=analysis.noise))
+        self._solved = cache(self._solver)
+
+    def _solver(self, place: int) -> Callable[[slice], Array]:
+        """Return what gives the least squares of a part, along the attribute that is cut, for some values."""
+        part, held = self._slices.plan.parts[place], self._values[place]
+        each = part.rows // part.shape[0]
+        matrix: Any = part.blocks[0].matrix
+
+        def read(first: int, stop: int) -> Array:
+            return np.asarray(held[_rows(part, first, stop)]).reshape(stop - first, each)
+
+        if isinstance(matrix, IdentityMatrix):
+            return lambda values: read(values.start, values.stop)
+        return _solved(matrix, read, self._slices)
 
     def _within(self, values: slice) -> PieceEstimates:
         """Return the estimates of some values, as those of a plan that has no others."""
-        slices = self._slices
         analysis = self._analysed(values.stop - values.start)
 
         def residual(place: int) -> Array:
             part = analysis.parts[place]
-            own = self._values[place][slices.rows(slices.plan.parts[place], values)]
-            return analysis.removed(part.attributes, part.estimate(own, analysis.domain))
+            return analysis.removed(
+                part.attributes, part.estimate(self._solved(place)(values), analysis.domain)
+            )
 
         return PieceEstimates(analysis, residual)
 
