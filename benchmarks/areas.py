@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import matrixdp as mdp
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, TreeMatrix
 from matrixdp.exact.resources import peak_memory_mb
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN
@@ -58,8 +58,6 @@ def areas_matrix(areas: int, tree: bool) -> MeasuredMatrix:
     """Return what is measured of areas: each of them, or sums over all levels of a tree, too."""
     if not tree:
         return IdentityMatrix(areas)
-    from matrixdp.exact import TreeMatrix
-
     groups = [np.zeros(areas, np.int64), *levels_of(areas), np.arange(areas)]
     weights = [np.full(int(own.max()) + 1, weight) for own, weight in zip(groups, (3, 2, 2, 3), strict=True)]
     return TreeMatrix(tuple(groups), tuple(weights))

@@ -9,14 +9,13 @@ import matrixdp as mdp
 from matrixdp import mapped
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import UnsupportedQueryError
+from matrixdp.exact import TreeMatrix
 from matrixdp.measure.measurement import measure
 from matrixdp.plans import Block, SlicedEstimates, Slices, Split
 from matrixdp.plans import slices as sliced
 from matrixdp.sources import open_source
 from tests.measure.test_slices import AREAS, TABLE, WORKLOAD
 from tests.measure.test_slices import plan as identities
-
-trees = pytest.importorskip("matrixdp.exact.trees")
 
 LEVELS = [
     np.zeros(AREAS, dtype=np.int64),
@@ -26,10 +25,10 @@ LEVELS = [
 ]
 
 
-def tree(levels: range, weights: list[list[int]]):
+def tree(levels: range, weights: list[list[int]]) -> TreeMatrix:
     groups = tuple(LEVELS[level].astype(np.int64) for level in levels)
     known = (np.resize(own, int(group.max()) + 1) for own, group in zip(weights, groups, strict=True))
-    return trees.TreeMatrix(groups, tuple(own.astype(np.int64) for own in known))
+    return TreeMatrix(groups, tuple(own.astype(np.int64) for own in known))
 
 
 WHOLE = [

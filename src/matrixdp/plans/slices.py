@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix, TreeMatrix
 from matrixdp.exact.linear import Array, along_axes
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
@@ -82,17 +82,16 @@ class Slices:
         matrix, count = part.blocks[0].matrix, values.stop - values.start
         if isinstance(matrix, IdentityMatrix):
             return _with(part, IdentityMatrix(count)), _rows(part, values.start, values.stop)
-        tree: Any = matrix
-        if not _tells_values(tree):
+        if not isinstance(matrix, TreeMatrix) or not _tells_values(matrix):
             return None
-        alone = replace(tree, groups=(np.arange(count),), weights=(tree.weights[-1][values],))
-        above = tree.rows - tree.columns
+        alone = TreeMatrix((np.arange(count),), (matrix.weights[-1][values],))
+        above = matrix.rows - matrix.columns
         return _with(part, alone), _rows(part, above + values.start, above + values.stop)
 
     def above(self, part: Part) -> Above | None:
         """Return what else a part measures; None where there is nothing."""
-        tree: Any = part.blocks[0].matrix
-        if isinstance(tree, IdentityMatrix):
+        tree = part.blocks[0].matrix
+        if not isinstance(tree, TreeMatrix):
             return None
         last = -1 if _tells_values(tree) else len(tree.groups)
         groups, weights = tree.groups[:last], tree.weights[:last]
@@ -105,7 +104,7 @@ class Slices:
             [*(np.ones(np.count_nonzero(own), bool) for own in weights[:-1]), weights[-1] > 0]
         )
         padded = (*weights[:-1], np.maximum(weights[-1], 1))
-        over = replace(tree, groups=tuple(own[firsts] for own in groups), weights=padded)
+        over = TreeMatrix(tuple(own[firsts] for own in groups), padded)
         chosen = np.repeat(measured, part.rows // tree.rows)
         return Above(nodes, _with(part, over), chosen, _rows(part, 0, int(np.count_nonzero(measured))))
 
@@ -149,21 +148,20 @@ def _rows(part: Part, first: int, stop: int) -> slice:
     return slice(first * each, stop * each)
 
 
-def _tells_values(tree: Any) -> bool:
+def _tells_values(tree: TreeMatrix) -> bool:
     """Return whether the last level of a tree is the values themselves."""
-    return bool(len(tree.weights[-1]) == tree.columns)
+    return len(tree.weights[-1]) == tree.columns
 
 
 def _leads(part: Part, name: str) -> bool:
     """Return whether a part has a block over an attribute alone before all others, and independent noise."""
-    apart = bool(part.blocks) and part.blocks[0].attributes == (name,)
-    known = apart and (
-        isinstance(part.blocks[0].matrix, IdentityMatrix) or part.blocks[0].matrix.kind == "tree"
-    )
+    if not part.blocks or part.blocks[0].attributes != (name,):
+        return False
+    known = isinstance(part.blocks[0].matrix, IdentityMatrix | TreeMatrix)
     return known and part.multipliers is None and part.walk is None and part.width is None
 
 
-def _solved(tree: Any, read: Read, slices: Iterable[slice]) -> Callable[[slice], Array]:
+def _solved(tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> Callable[[slice], Array]:
     """Return what gives the least squares of a tree for some values; its rows are read by their numbers.
 
     Up and down as the tree itself does, but what is measured of values alone is read a slice at a time: once
@@ -235,14 +233,14 @@ class SlicedEstimates(Estimates):
         """Return what gives the least squares of a part, along the attribute that is cut, for some values."""
         part, held = self._slices.plan.parts[place], self._values[place]
         each = part.rows // part.shape[0]
-        matrix: Any = part.blocks[0].matrix
+        matrix = part.blocks[0].matrix
 
         def read(first: int, stop: int) -> Array:
             return np.asarray(held[_rows(part, first, stop)]).reshape(stop - first, each)
 
-        if isinstance(matrix, IdentityMatrix):
-            return lambda values: read(values.start, values.stop)
-        return _solved(matrix, read, self._slices)
+        if isinstance(matrix, TreeMatrix):
+            return _solved(matrix, read, self._slices)
+        return lambda values: read(values.start, values.stop)
 
     def _within(self, values: slice) -> PieceEstimates:
         """Return the estimates of some values, as those of a plan that has no others."""
