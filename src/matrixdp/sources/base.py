@@ -91,7 +91,9 @@ class Request:
         self.out_of_domain.check(self.domain)
         self.unit.on(self.domain, self.out_of_domain)
         for subset in self.subsets:
-            cells = math.prod(self.shape(subset))
+            cells = self.domain.cells(subset)
+            if self.slices is not None:
+                cells = math.prod(self.shape(subset))
             if cells > MOST_CELLS:
                 told = f"the marginal on {', '.join(subset)} has {cells} cells"
                 raise TooLargeError(f"{told}; at most {MOST_CELLS} can be counted")
