@@ -13,6 +13,7 @@ from matrixdp.exact import TreeMatrix
 from matrixdp.measure.measurement import measure
 from matrixdp.plans import Block, SlicedEstimates, Slices, Split
 from matrixdp.plans import slices as sliced
+from matrixdp.queries.predicates import AllRanges, Prefix, Ranges, Sliding, Suffix
 from matrixdp.sources import open_source
 from tests.measure.test_slices import AREAS, TABLE, WORKLOAD
 from tests.measure.test_slices import plan as identities
@@ -87,3 +88,13 @@ def test_sums_over_nodes_are_measured_and_solved_in_slices(few, matrices):
         pieces = [measured.analysis.variances(one) for one, _ in own.batches(group)]
         assert np.concatenate(pieces) == pytest.approx(measured.analysis.variances(group), rel=1e-9)
     assert unsupported == 0 or matrices != WHOLE
+
+
+@pytest.mark.parametrize(
+    "predicates", [Ranges(((0, 0), (2, 5), (5, 5), (1, 6))), Prefix(), Suffix(), Sliding(3), AllRanges()]
+)
+def test_entries_of_intervals(predicates):
+    query, value, entry = predicates.entries(7)
+    rows = np.zeros((predicates.count(7), 7))
+    rows[query, value] = entry
+    assert np.array_equal(rows, predicates.rows(7))
