@@ -30,6 +30,8 @@ from matrixdp.texts import ENGLISH, Words
 BATCH_ROWS = 1 << 20
 #: The columns of numbers, in order.
 FIGURES = ("estimate", "stddev", "lower", "upper")
+#: The same of very many answers: the ends of an interval lie a margin below and above the estimate.
+MARGINS = ("estimate", "stddev", "margin")
 PUBLISHED = "published"
 """The column of a series that says after which period an answer was published."""
 
@@ -193,8 +195,10 @@ class AnswerColumns:
         *,
         levels: bool = False,
         series: tuple[str, tuple[int, ...]] | None = None,
+        margins: bool = False,
     ) -> None:
         self._domain = domain
+        self.figures = MARGINS if margins else FIGURES
         self._series = series
         self._groups = tuple(groups)
         sets: dict[str, dict[Hashable, Predicates]] = {}
@@ -214,7 +218,7 @@ class AnswerColumns:
 
     def _schema(self, heads: dict[str, str], titles: dict[str, str]) -> pa.Schema:
         """Name the columns of the attributes, and return all columns."""
-        taken = {"group", "query", *FIGURES, *([] if self._series is None else [PUBLISHED])}
+        taken = {"group", "query", *self.figures, *([] if self._series is None else [PUBLISHED])}
         for name, column in heads.items():
             while column in taken or (column != heads[name] and column in heads.values()):
                 column += "_attribute"
@@ -236,7 +240,7 @@ class AnswerColumns:
                 fields.append(pa.field(own, kind, metadata={BOUND: end, **titled}))
         if self._explicit:
             fields.append(pa.field("query", pa.utf8()))
-        fields += [pa.field(name, pa.float64(), nullable=False) for name in FIGURES]
+        fields += [pa.field(name, pa.float64(), nullable=False) for name in self.figures]
         if self._series is not None:
             fields.append(pa.field(PUBLISHED, _VALUE))
         return pa.schema(fields)
@@ -254,19 +258,23 @@ class AnswerColumns:
         return texts
 
     def batches(
-        self, position: int, estimates: Array, variances: Array, quantile: float | Array
+        self, position: int, estimates: Array, variances: Array, quantile: float | Array, first: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the group at a place, in order, with the ends of intervals ``quantile`` apart."""
+        """Yield rows of the group at a place, in order, with the ends of intervals ``quantile`` apart.
+
+        Of as many queries as there are estimates, from the query ``first`` on.
+        """
         group = self._groups[position]
         texts = None
         if isinstance(group, DenseGroup):
             texts = group.content.describe(self._domain, group.attributes)
         asked = _asked(group)
-        for start in range(0, group.queries, BATCH_ROWS):
-            stop = min(start + BATCH_ROWS, group.queries)
-            estimate = estimates[start:stop]
-            deviation = np.sqrt(variances[start:stop])
-            width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
+        for start in range(first, first + len(estimates), BATCH_ROWS):
+            stop = min(start + BATCH_ROWS, first + len(estimates))
+            own = slice(start - first, stop - first)
+            estimate = estimates[own]
+            deviation = np.sqrt(variances[own])
+            width = (quantile if isinstance(quantile, float) else quantile[own]) * deviation
             count = stop - start
             arrays = [_coded(pa.array(np.full(count, self._places[position], np.int32)), self._names)]
             for name, known in self._asked.items():
@@ -274,7 +282,8 @@ class AnswerColumns:
                 arrays += [_coded(codes, known.texts, ordered=True), *bounds]
             if self._explicit:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
-            figures = (estimate, deviation, estimate - width, estimate + width)
+            ends = (width,) if self.figures == MARGINS else (estimate - width, estimate + width)
+            figures = (estimate, deviation, *ends)
             arrays.extend(pa.array(figure, pa.float64()) for figure in figures)
             if self._series is not None:
                 arrays.append(self._published(group, *self._series, start, stop))

@@ -98,7 +98,7 @@ def _tables(
     """Yield the table of a group in pieces."""
     least: list[float] = []
 
-    def seen(variances: NDArray[np.float64]) -> None:
+    def seen(_: int, variances: NDArray[np.float64]) -> None:
         least.append(float(np.sqrt(variances[variances > 0].min(initial=np.inf))))
 
     for batch in release.batches((group,), columns, seen):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.exact.walks import UNIT
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
+from matrixdp.mapped import Multiples, room
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import (
     LAPLACE,
@@ -36,7 +37,17 @@ from matrixdp.noise import (
     checked_cost,
 )
 from matrixdp.noise import integers as integer_noise
-from matrixdp.plans import Analysis, Estimates, Part, Plan, Rounds, Split
+from matrixdp.plans import (
+    Analysis,
+    Estimates,
+    Part,
+    Plan,
+    Rounds,
+    SlicedEstimates,
+    Slices,
+    Split,
+    SplitAnalysis,
+)
 from matrixdp.plans.persons import Histories, Steps
 from matrixdp.plans.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget, Unit
@@ -718,7 +729,8 @@ class Measurement:
     scales : tuple of NoiseScale
         The noise that was really added to each part, exact.
     values : tuple of ndarray
-        The noisy answers of each part, flat, multiples of 2^power.
+        The noisy answers of each part, flat, multiples of 2^power. Of a plan that is cut into slices
+        `Multiples`, of which slices are read.
     authorization : Authorization
         The cost that was authorized before any noise was drawn.
     private : bool
@@ -821,6 +833,9 @@ class Measurement:
     @cached_property
     def estimates(self) -> Estimates:
         """The estimates that follow from the noisy answers."""
+        slices = None if self.periods is not None else Slices.of(self.plan)
+        if slices is not None and isinstance(self.analysis, SplitAnalysis):
+            return SlicedEstimates(slices, self.analysis, self.values)
         return self.analysis.estimates(self.values)
 
     @cached_property
@@ -996,8 +1011,12 @@ def measure(
     authorization = authorize(cost if second is None else allowed, budget, debited)
     groups = maximal_marginals(plan.positions)
     # what the table cannot answer at all is refused here, and costs nothing
-    marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
+    slices = Slices.of(plan) if second is None else None
+    sliced = None if slices is None else (slices.attribute, slices.width)
+    marginals = source.marginals(plan.domain, list(groups), rules, budget.unit, sliced)
     assumptions = source.assumptions(plan.domain)  # a database is opened for them
+    # a disk without room for the answers is rejected here, too
+    cut = None if slices is None else (slices, _rooms(plan, scales))
     reservation: Reservation | None = None
     try:
         if debited is not None:
@@ -1009,7 +1028,7 @@ def measure(
         if second is not None:
             marginals = iter(held := list(marginals))
         values, numbers = _noisy_answers(
-            plan, scales, groups, marginals, max_records, random, before_noise, progress
+            plan, scales, groups, marginals, max_records, random, before_noise, progress, cut=cut
         )
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
         known = random.private, max_records, rules, assumptions, reservation, counts
@@ -1153,6 +1172,12 @@ def proceed(
     )
 
 
+def _rooms(plan: Plan, scales: Sequence[NoiseScale]) -> list[Multiples]:
+    """Return room for the noisy answers of each part, on disk where they are many."""
+    pairs = zip(plan.parts, scales, strict=True)
+    return [Multiples(room(part.rows), scale.power) for part, scale in pairs]
+
+
 def _noisy_answers(
     plan: Plan,
     scales: tuple[NoiseScale, ...],
@@ -1163,16 +1188,24 @@ def _noisy_answers(
     before_noise: Callable[[], None] | None,
     progress: Callable[[int, int], None] | None,
     due: Sequence[NDArray[np.bool_]] | None = None,
+    cut: tuple[Slices, Sequence[Multiples]] | None = None,
 ) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.int64] | None]:
     """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals.
 
     Of each part only the rows that are ``due``, where that is given; no noise is drawn for others. Beside
-    them the exact counts of records out of domain, if the source returns such.
+    them the exact counts of records out of domain, if the source returns such. Where the plan is ``cut``
+    marginals come in slices, and the answers go into the rooms of their parts.
     """
     values: dict[int, NDArray[np.float64]] = {}
     joint: dict[int, NDArray[np.int64]] = {}
     outside: NDArray[np.int64] | None = None
-    for subset, counts in marginals:
+    done, times = 0, len(plan.parts)
+    if cut is not None:
+        times = sum(
+            (len(cut[0]) if cut[0].own(part, slice(0, 1)) else 0) + bool(cut[0].above(part))
+            for part in plan.parts
+        )
+    for subset, counts, asked in _tables(plan, groups, marginals, None if cut is None else cut[0]):
         if subset == OUT_OF_DOMAIN:
             outside = counts
             continue
@@ -1191,21 +1224,72 @@ def _noisy_answers(
                 marginal = marginal // (weight // own)  # added up over an amount, records are whole again
             marginal = marginal.astype(object if own > 1 else np.int64, copy=False)
             for index in plan.positions[attributes]:
+                if index not in asked:
+                    continue
                 if before_noise is not None and not values:
                     before_noise()
-                part, scale = plan.parts[index], scales[index]
+                scale, (part, chosen, rows) = scales[index], asked[index]
                 answers = part.answers(marginal, bound * own)
                 if due is not None:
                     answers = answers.chosen(due[index])
+                if chosen is not None:
+                    answers = answers.chosen(chosen)
                 if part.width is not None and not joint:
                     joint = _radius_noise(plan, scale, random)
                 drawn = noisy(answers, scale, random, weight=own, walk=part.walk, joint=joint.get(index))
-                values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
+                if cut is None:
+                    values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
+                else:
+                    cut[1][index].put(rows, drawn)
+                    values[index] = cast("NDArray[np.float64]", cut[1][index])
+                done += 1
                 if progress is not None:
-                    progress(len(values), len(plan.parts))
-    if len(values) != len(plan.parts):
+                    progress(done, times)
+    if done != times:
         raise SourceError("the source did not return every marginal that was asked for")
     return tuple(values[i] for i in range(len(scales))), outside
+
+
+#: By the place of a part what is measured of counts, which of its rows, and where in those of the part.
+_Measured = dict[int, tuple[Part, NDArray[np.bool_] | None, slice]]
+
+
+def _tables(
+    plan: Plan,
+    groups: Mapping[tuple[str, ...], list[tuple[str, ...]]],
+    marginals: Iterable[Marginal],
+    slices: Slices | None,
+) -> Iterator[tuple[tuple[str, ...], NDArray[np.int64], _Measured]]:
+    """Yield tables of counts with what is measured of each: of slices what is of each value alone, then sums.
+
+    Of sums over the nodes of trees only the lowest are added up meanwhile; there are fewer nodes than values.
+    """
+    if slices is None:
+        every: _Measured = {place: (part, None, slice(None)) for place, part in enumerate(plan.parts)}
+        yield from ((subset, counts, every) for subset, counts in marginals)
+        return
+    above = {place: found for place, part in enumerate(plan.parts) if (found := slices.above(part))}
+    nodes = {found.nodes.tobytes(): found.nodes for found in above.values()}
+    sums: dict[tuple[tuple[str, ...], bytes], NDArray[np.int64]] = {}
+    ended = dict.fromkeys(groups, 0)
+    for subset, counts in marginals:
+        if subset == OUT_OF_DOMAIN:
+            yield subset, counts, {}
+            continue
+        first = ended[subset]
+        counts = counts[: slices.size - first]
+        values = slice(first, first + len(counts))
+        ended[subset] = values.stop
+        for key, own in nodes.items():
+            added = sums.setdefault((subset, key), np.zeros((own.max() + 1, *counts.shape[1:]), counts.dtype))
+            for node in np.unique(own[values]):
+                added[node] += counts[own[values] == node].sum(axis=0)
+        alone = ((place, slices.own(part, values)) for place, part in enumerate(plan.parts))
+        yield subset, counts, {place: (own[0], None, own[1]) for place, own in alone if own is not None}
+    for (subset, key), counts in sums.items():
+        if ended[subset] == slices.size:
+            held = {place: one for place, one in above.items() if one.nodes.tobytes() == key}
+            yield subset, counts, {place: (one.part, one.chosen, one.rows) for place, one in held.items()}
 
 
 def _radius_noise(plan: Plan, scale: NoiseScale, random: RandomSource) -> dict[int, NDArray[np.int64]]:

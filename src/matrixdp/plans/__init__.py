@@ -11,6 +11,8 @@ from matrixdp.plans.plan import NoiseTerms as NoiseTerms
 from matrixdp.plans.plan import Plan as Plan
 from matrixdp.plans.pooled import Pooled as Pooled
 from matrixdp.plans.rounds import Rounds as Rounds
+from matrixdp.plans.slices import SlicedEstimates as SlicedEstimates
+from matrixdp.plans.slices import Slices as Slices
 from matrixdp.plans.split import Direct as Direct
 from matrixdp.plans.split import Split as Split
 from matrixdp.plans.split import SplitAnalysis as SplitAnalysis

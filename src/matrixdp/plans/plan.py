@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -76,6 +76,10 @@ class Estimates(ABC):
         UnsupportedQueryError
             If a query of the group is not determined.
         """
+
+    def batches(self, group: Group) -> Iterator[tuple[Group, Array]]:
+        """Yield the estimates of a group in order, some queries at a time, with a group that asks these."""
+        yield group, self.answers(group)
 
 
 class Analysis(ABC):

@@ -499,6 +499,17 @@ class _Intervals(Indicators):
         codes = np.arange(size)
         return np.asarray((first <= codes) & (codes <= last), dtype=np.float64)
 
+    def entries(self, size: int) -> Entries | None:
+        if self.count(size) > _BLOCK:
+            return None
+        first, last = self.bounds(size)
+        lengths = last - first + 1
+        if int(lengths.sum()) > _BLOCK:
+            return None
+        query = np.repeat(np.arange(len(first)), lengths)
+        before = np.cumsum(lengths) - lengths - first
+        return query, np.arange(len(query)) - before[query], np.ones(len(query))
+
     def apply(self, matrix: Array) -> Array:
         return _range_sums(matrix, *self.bounds(len(matrix)))
 

@@ -13,19 +13,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from matrixdp.answers.inference import statistics_table
-from matrixdp.answers.table import PUBLISHED, AnswerColumns, plain_schema, row_groups
+from matrixdp.answers.table import MARGINS, PUBLISHED, AnswerColumns, plain_schema, row_groups
 from matrixdp.errors import Path as Place
 from matrixdp.errors import StorageError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
 from matrixdp.queries import Workload
+from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases import record as records
 from matrixdp.releases.schema import Request
 from matrixdp.releases.signatures import SigningKey, write_signature
@@ -170,7 +170,7 @@ def complete_release(
     workload = release.workload
     columns: AnswerColumns | None = None
     if workload.queries <= asked.max_answers:
-        columns = AnswerColumns(workload.domain, workload.groups, series=release.series)
+        columns = answer_columns(release)
         errors = _write_answers(release, columns, folder, asked.csv, progress)
         if release.series is not None:
             _write_new_answers(release, columns, folder)
@@ -190,15 +190,18 @@ def complete_release(
     _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))
 
 
+def answer_columns(release: Release) -> AnswerColumns:
+    """Return the columns that the files of a release have: of very many answers those with margins."""
+    workload = release.workload
+    margins = workload.queries > MAX_ANSWERS
+    return AnswerColumns(workload.domain, workload.groups, series=release.series, margins=margins)
+
+
 def _write_answers(
     release: Release, columns: AnswerColumns, folder: Path, csv: bool, progress: Progress | None
 ) -> list[tuple[float, float]]:
     """Write the answers and return each group's sum of variances and largest variance."""
-    errors: list[tuple[float, float]] = []
-
-    def seen(variances: NDArray[np.float64]) -> None:
-        errors.append((float(variances.sum()), float(variances.max())))
-
+    errors, seen = largest_errors(release.workload)
     schema = columns.schema.with_metadata({b"matrixdp": privacy_mark(release.private)})
     batches = release.batches(release.workload.groups, columns, seen)
     done = 0
@@ -214,6 +217,17 @@ def _write_answers(
             if progress is not None:
                 progress(done, release.workload.queries)
     return errors
+
+
+def largest_errors(workload: Workload) -> tuple[list[tuple[float, float]], Callable[[int, Array], None]]:
+    """Return each group's sum of variances and largest variance, and what `Release.batches` tells them."""
+    errors = [(0.0, 0.0)] * len(workload)
+
+    def seen(place: int, variances: Array) -> None:
+        total, largest = errors[place]
+        errors[place] = total + float(variances.sum()), max(largest, float(variances.max()))
+
+    return errors, seen
 
 
 def _write_new_answers(release: Release, columns: AnswerColumns, folder: Path) -> None:
@@ -253,15 +267,22 @@ def _behind(writing: AbstractContextManager[Any], write: Callable[[Any, pa.Table
 
 
 def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
+    listed = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    options: dict[str, Any] = {}
+    if MARGINS[-1] in schema.names:
+        # errors are equal in long runs; of estimates the bytes that say how large they are become smaller
+        listed += MARGINS[1:]
+        options["column_encoding"] = {MARGINS[0]: "BYTE_STREAM_SPLIT"}
     writing = arrow_writer(
         path,
         schema,
         compression="zstd",
         compression_level=_COMPRESSION_LEVEL,
         # a dictionary of numbers costs more time than it saves in bytes
-        use_dictionary=[field.name for field in schema if pa.types.is_dictionary(field.type)],
+        use_dictionary=listed,
         write_statistics=[_SORTED],
         write_batch_size=_ENCODED_ROWS,
+        **options,
     )
     return _behind(writing, lambda writer, table: writer.write_table(table, row_group_size=table.num_rows))
 

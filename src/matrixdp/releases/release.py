@@ -1525,20 +1525,24 @@ class Release(Displayed):
         return [format_place(place) for place in lacking]
 
     def batches(
-        self, groups: Sequence[Group], columns: AnswerColumns, seen: Callable[[Array], None] | None = None
+        self,
+        groups: Sequence[Group],
+        columns: AnswerColumns,
+        seen: Callable[[int, Array], None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the answers to query groups, one group in memory at a time.
+        """Yield the answers to query groups, one group in memory at a time, or a slice of it.
 
-        ``seen`` is called before the rows of each group, with its queries' variances.
+        ``seen`` is called before the rows of each with the place of the group and its queries' variances.
         """
         for position, group in enumerate(groups):
-            variances = self.analysis.variances(group)
-            if seen is not None:
-                seen(variances)
-            estimates = self.measurement.estimates.answers(group)
-            yield from columns.batches(
-                position, estimates, variances, self.intervals.multipliers((1.0, group, EVERY))
-            )
+            first = 0
+            for asked, estimates in self.measurement.estimates.batches(group):
+                variances = self.analysis.variances(asked)
+                if seen is not None:
+                    seen(position, variances)
+                multipliers = self.intervals.multipliers((1.0, asked, EVERY))
+                yield from columns.batches(position, estimates, variances, multipliers, first)
+                first += len(estimates)
 
     def _table(self, groups: Sequence[Group], levels: bool = True) -> pa.Table:
         rows = sum(group.queries for group in groups)

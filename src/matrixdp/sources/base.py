@@ -63,6 +63,8 @@ class Request:
     listed : Attribute, optional
         The attribute of the domain whose values are listed with their persons, in place of any count. With
         `per` it is the first `max_values` of a person's values, in whichever of her records they are.
+    slices : (str, int), optional
+        An attribute that is the first of every subset, and how many of its values are counted at a time.
 
     Raises
     ------
@@ -83,12 +85,15 @@ class Request:
     out_of_domain: OutOfDomain
     unit: Unit = field(default_factory=Unit)
     listed: Attribute | None = None
+    slices: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
         self.unit.on(self.domain, self.out_of_domain)
         for subset in self.subsets:
             cells = self.domain.cells(subset)
+            if self.slices is not None:
+                cells = math.prod(self.shape(subset))
             if cells > MOST_CELLS:
                 told = f"the marginal on {', '.join(subset)} has {cells} cells"
                 raise TooLargeError(f"{told}; at most {MOST_CELLS} can be counted")
@@ -113,8 +118,9 @@ class Request:
         return self.domain.sort({name for subset in (bounding, *self.subsets) for name in subset})
 
     def shape(self, subset: Sequence[str]) -> tuple[int, ...]:
-        """Return the sizes of some attributes, in the order given."""
-        return tuple(self.domain[name].size for name in subset)
+        """Return the sizes of some attributes, in the order given; of the one that is sliced, a slice's."""
+        name, width = self.slices or ("", 0)
+        return tuple(width if own == name else self.domain[own].size for own in subset)
 
     def weighed(self, subset: Sequence[str]) -> bool:
         """Return whether a record weighs more than 1 in a marginal, as one with an `Amount` does."""
@@ -284,6 +290,9 @@ class Source(ABC):
     derives_attributes : bool
         Whether `count` has counts of attributes that are derived from others: it reads `Domain.readings`, and
         looks the codes of the others up by theirs.
+    counts_slices : bool
+        Whether `count` yields, for a request with `Request.slices`, every marginal once for each slice of the
+        values, in their order. Each has the width of a slice; the last has zeros beyond the last value.
     """
 
     bounds_contributions: ClassVar[bool] = False
@@ -291,6 +300,7 @@ class Source(ABC):
     counts_out_of_domain: ClassVar[bool] = False
     derives_attributes: ClassVar[bool] = False
     divides_records: ClassVar[bool] = False
+    counts_slices: ClassVar[bool] = False
 
     @final
     def marginals(
@@ -299,6 +309,7 @@ class Source(ABC):
         subsets: Sequence[Sequence[str]],
         out_of_domain: OutOfDomain,
         unit: Unit | None = None,
+        slices: tuple[str, int] | None = None,
     ) -> Iterator[Marginal]:
         """Count the records in every cell of some marginals.
 
@@ -316,6 +327,9 @@ class Source(ABC):
             What happens to values that are out of domain.
         unit : Unit, optional
             If it names a column for persons, only the first records of each person are counted.
+        slices : (str, int), optional
+            The first attribute of every subset, and how many of its values may be counted at a time. Then a
+            marginal comes in slices of these, the last with zeros beyond the last value or shorter.
 
         Yields
         ------
@@ -335,7 +349,14 @@ class Source(ABC):
         TooLargeError
             If a marginal has too many cells to be held in memory.
         """
-        return self.count(self._request(domain, subsets, out_of_domain, unit))
+        request = self._request(domain, subsets, out_of_domain, unit)
+        if slices is None or self.counts_slices:
+            return self.count(replace(request, slices=slices))
+        return (
+            (subset, counts[start : start + slices[1]])
+            for subset, counts in self.count(request)
+            for start in range(0, len(counts), len(counts) if subset == OUT_OF_DOMAIN else slices[1])
+        )
 
     @final
     def person_values(self, attribute: Attribute, unit: Unit) -> Callable[[], Values]:

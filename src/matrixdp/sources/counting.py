@@ -260,13 +260,15 @@ def _run(
     request: Request, read: Read, reading: str, hint: str, *, few: bool, threads: int | None
 ) -> Iterator[Any]:
     # What is counted at once is written nowhere.
-    at_once = sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE
+    at_once = request.slices is None and sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE
     found: list[Groups] = []
     with closing(connect_to_kept() if few and at_once else connect(threads)) as connection:
         encoded = _read(connection, request, read, reading)
         yield None
         if at_once:
             found = guarded(partial(_at_once, encoded, request, request.counted), _COUNTING, hint)
+        elif request.slices is not None:
+            yield from _in_slices(encoded, request, hint, *request.slices)
         else:
             yield from _one_by_one(connection, encoded, request, hint)
     # what was counted at once needs no database: a copy of this process could not close it
@@ -293,6 +295,41 @@ def _one_by_one(
         query = f"SELECT {columns} FROM {_CODES}"  # noqa: S608
         numbers = guarded(lambda: connection.execute(query).fetchone(), _COUNTING)
         yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
+
+
+def _in_slices(
+    encoded: duckdb.DuckDBPyRelation, request: Request, hint: str, name: str, width: int
+) -> Iterator[Groups]:
+    """Sort the codes by the slice of an attribute, and count one slice after the other as they pass by.
+
+    What is sorted goes to the database's own temporary folder where memory does not hold it.
+    """
+    place, first_outside = request.used.index(name), encoded.columns.index("inside") + 1
+    number = f"CASE WHEN inside THEN CAST(c{place} AS INTEGER) // {width} ELSE -1 END AS slice"
+    ordered = guarded(lambda: encoded.project(f"*, {number}").order("slice"), _COUNTING, hint)
+    batches = guarded(lambda: iter(ordered.to_arrow_reader(_BATCH)), _COUNTING, hint)
+    outside = np.zeros(len(request.out_of_domain.counts), dtype=np.int64)
+    tallies = [_Tally(request, subset) for subset in request.subsets]
+    begun = 0
+    while (batch := guarded(lambda: next(batches, None), _COUNTING, hint)) is not None:
+        outside += np.array([flags.true_count for flags in batch.columns[first_outside:-1]], dtype=np.int64)
+        batch = batch.filter(batch.column("inside"))
+        codes = [column.to_numpy().astype(np.int64) for column in batch.columns[: first_outside - 1]]
+        numbers = batch.column("slice").to_numpy()
+        codes[place] -= numbers.astype(np.int64) * width
+        held, starts = np.unique(numbers, return_index=True)
+        for found, start, stop in zip(held, starts, [*starts[1:], batch.num_rows], strict=True):
+            for _ in range(begun, found):
+                yield from (tally.groups() for tally in tallies)
+                tallies = [_Tally(request, subset) for subset in request.subsets]
+            begun = int(found)
+            for tally in tallies:
+                tally.add([own[start:stop] for own in codes], stop - start)
+    for _ in range(begun, -(-request.domain[name].size // width)):
+        yield from (tally.groups() for tally in tallies)
+        tallies = [_Tally(request, subset) for subset in request.subsets]
+    if request.out_of_domain.counts:
+        yield OUT_OF_DOMAIN, np.arange(len(outside)), outside
 
 
 def _at_once(
@@ -330,7 +367,7 @@ class _Tally:
         self._amounts = [(attribute, *axis) for attribute, axis in axes if isinstance(attribute, Amount)]
         self._wide: Any = np.int64 if weight < 2**62 else object
         limbs = -(-weight.bit_length() // _LIMB)
-        self._sums = np.zeros((limbs, request.domain.cells(subset)), dtype=np.int64)
+        self._sums = np.zeros((limbs, math.prod(request.shape(subset))), dtype=np.int64)
 
     def add(self, codes: Sequence[NDArray[np.int64]], records: int) -> None:
         keys = np.zeros(records, dtype=np.int64)

@@ -39,6 +39,8 @@ _NEVER = ("c", "m", "S", "V")
 class FrameSource(OrderedSource):
     """A table in memory: pandas, Polars, PyArrow and others of that kind."""
 
+    counts_slices = True
+
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
 
@@ -55,6 +57,8 @@ class FrameSource(OrderedSource):
 @final
 class ArraysSource(OrderedSource):
     """A mapping of names to one-dimensional arrays or lists of equal length, or a structured array."""
+
+    counts_slices = True
 
     def __init__(self, arrays: Mapping[str, Any] | np.ndarray[Any, Any]) -> None:
         if isinstance(arrays, np.ndarray):
@@ -85,6 +89,8 @@ class ArraysSource(OrderedSource):
 @final
 class RelationSource(ComputedSource):
     """A DuckDB relation; its own connection encodes it, and nothing is written there."""
+
+    counts_slices = True
 
     def check_columns(self, request: Request) -> None:
         """Reject a relation that lacks columns, or has some that cannot be read."""
@@ -310,6 +316,8 @@ _RELIABLE = (1, 44, 2)
 class PolarsSource(ComputedSource):
     """A lazy frame of Polars, run once by its streaming engine: only a few batches of it are in memory."""
 
+    counts_slices = True
+
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         import polars as pl
@@ -336,6 +344,8 @@ class PolarsSource(ComputedSource):
 @final
 class IbisSource(ComputedSource):
     """A table of Ibis: its engine hands over the columns that are asked for, in batches."""
+
+    counts_slices = True
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""

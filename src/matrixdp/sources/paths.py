@@ -114,6 +114,8 @@ class FileSource(base.OrderedSource):
     `matrixdp.sources.csv` for what makes a record.
     """
 
+    counts_slices = True
+
     def __init__(self, path: str, files: Sequence[str], form: formats.Format) -> None:
         self._path = path
         self._reading = f"read {path!r}"
@@ -190,6 +192,8 @@ class DatabaseSource(base.TableSource):
     """A table of a DuckDB database."""
 
     bounds_contributions = lists_values = True
+
+    counts_slices = True
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         return connect()
@@ -303,6 +307,8 @@ class RemoteSource(base.OrderedSource):
     SourceError
         If the ending is that of no format.
     """
+
+    counts_slices = True
 
     def __init__(self, address: str, *, quoted_newlines: bool = False) -> None:
         self._address = address

@@ -57,7 +57,7 @@ class SQLiteSource(TableSource):
         If there is no such file.
     """
 
-    bounds_contributions = True
+    bounds_contributions = counts_slices = True
 
     def __init__(self, address: str, table_name: str | None = None) -> None:
         self._path = Path(address[len(_PREFIX) :])

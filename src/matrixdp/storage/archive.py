@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import time
 import zipfile
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from matrixdp import __version__
 from matrixdp.errors import Path as JsonPath
 from matrixdp.errors import StorageError, format_place, reading
+from matrixdp.mapped import LARGEST_HELD, in_pieces, mapped
 from matrixdp.queries.predicates import NOT_NUMPY
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ _HEADER = "header.json"
 _DIGEST = "header.sha256"
 _LARGEST_HEADER = 1 << 30
 OR_FORCE = "use another name, or replace it with --force (in Python: force=True)"
+#: The front of a member of a zip file, before its name, with two lengths of what comes before its content.
+_LOCAL = struct.Struct("<26x2H")
+_LARGEST_FRONT = 1 << 17
 _DTYPES = ("<f8", "<i8", "<i4")
 #: Of a line of JSON for people.
 _WIDTH = 120
@@ -327,15 +332,34 @@ class ArchiveReader:
             info = self._zip.getinfo(name)
         except KeyError:
             raise self.damaged(f"{name} is missing") from None
-        stored = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size
-        self.require(stored, f"{name} is compressed")
-        self.require(info.file_size <= self.path.stat().st_size, f"{name} is larger than the file")
-        self.require(info.file_size <= limit, f"{name} has {info.file_size} bytes")
+        self._check_stored(info, limit)
         try:
             return self._zip.read(info)
         except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
             # the last two: flipped bits can say "encrypted", or name a method that there is not
             raise self.damaged(f"{name} cannot be read") from None
+
+    def _content(self, name: str) -> NDArray[np.uint8]:
+        """Return the bytes of a member, where they are many as they lie in the file."""
+        size = self.path.stat().st_size
+        if name not in self._zip.NameToInfo or self._zip.getinfo(name).file_size <= LARGEST_HELD:
+            return np.frombuffer(self._bytes(name, size), np.uint8)
+        info = self._zip.getinfo(name)
+        self._check_stored(info, size)
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset)
+            front = file.read(_LOCAL.size)
+            self.require(len(front) == _LOCAL.size, f"{name} cannot be read")
+            # the lengths of the name and of what else stands before the content
+            start = info.header_offset + _LOCAL.size + sum(_LOCAL.unpack(front))
+            self.require(start + info.file_size <= size, f"{name} is larger than the file")
+            return mapped(file, start, np.dtype(np.uint8), info.file_size)
+
+    def _check_stored(self, info: zipfile.ZipInfo, limit: int) -> None:
+        stored = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size
+        self.require(stored, f"{info.filename} is compressed")
+        self.require(info.file_size <= self.path.stat().st_size, f"{info.filename} is larger than the file")
+        self.require(info.file_size <= limit, f"{info.filename} has {info.file_size} bytes")
 
     def array(self, name: object, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
         """Return an array by its name in the header, read-only; it must have the shape, if one is given.
@@ -346,10 +370,13 @@ class ArchiveReader:
             raise self.damaged("its header refers to an array that is not there")
         self.require(name in self._unread, f"its header refers to {name} twice")
         self._unread.remove(name)
-        data = self._bytes(name, self.path.stat().st_size)
-        if hashlib.sha256(data).hexdigest() != self._sums[name]:
+        data = self._content(name)
+        digest = hashlib.sha256()
+        for piece in in_pieces(data):
+            digest.update(piece.data)
+        if digest.hexdigest() != self._sums[name]:
             raise self.damaged(f"the checksum of {name} is wrong")
-        stream = io.BytesIO(data)
+        stream = io.BytesIO(data[:_LARGEST_FRONT].tobytes())
         try:
             if np.lib.format.read_magic(stream) != (1, 0):
                 raise ValueError("version")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import chain
 from typing import Any, cast
@@ -23,6 +23,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import StorageError
 from matrixdp.language import Entry, read_entry
 from matrixdp.ledger import LedgerEntry
+from matrixdp.mapped import Multiples, in_pieces
 from matrixdp.measure.measurement import (
     Authorization,
     Measurement,
@@ -32,7 +33,7 @@ from matrixdp.measure.measurement import (
     as_authorized,
 )
 from matrixdp.noise import Cost, Noise, noise_named
-from matrixdp.plans import PLAN_KINDS, Block, Part, Plan
+from matrixdp.plans import PLAN_KINDS, Block, Part, Plan, Slices
 from matrixdp.privacy import Clause
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.privacy.unit import Unit
@@ -410,12 +411,12 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
     Nothing else of the table is known, so nothing else can be written.
     """
     pairs = list(zip(measurement.values, measurement.scales, strict=True))
-    largest = max(float(np.abs(part).max(initial=0.0)) * 2.0**-scale.power for part, scale in pairs)
+    # in lattice steps, which are integers
+    largest = max(int(np.abs(own).max(initial=0)) for pair in pairs for own in _steps(*pair))
     dtype = np.dtype(np.int32 if largest < 2**31 else np.int64)
+    steps = (own.astype(dtype, copy=False) for pair in pairs for own in _steps(*pair))
     rows = sum(part.size for part in measurement.values)
     counts = measurement.out_of_domain_counts
-    # in lattice steps, which are integers
-    steps = (np.ldexp(part, -scale.power).astype(dtype) for part, scale in pairs)
     with ArchiveWriter(path) as archive:
         archive.close(
             {
@@ -436,14 +437,24 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
         )
 
 
+def _steps(values: NDArray[np.float64] | Multiples, scale: NoiseScale) -> Iterator[NDArray[Any]]:
+    """Yield the noisy answers of a part in lattice steps, a piece of those that lie in a file at a time."""
+    if isinstance(values, Multiples):
+        yield from in_pieces(values.steps)
+    else:
+        yield np.ldexp(values, -scale.power)
+
+
 def _possible(part: Part, scale: NoiseScale, steps: NDArray[Any]) -> bool:
     """Return whether the noise of a part leaves answers, in lattice steps; from 2^53 on they were rounded."""
     multiple = scale.multiple or 1
-    if (part.width is None and multiple == 1) or int(np.abs(steps).max(initial=0)) >= 2**53:
+    if part.width is None and multiple == 1:
         return True
-    if (steps % multiple).any():
-        return False
-    return part.width is None or part.leaves(steps.astype(np.int64))
+    if part.width is None:
+        return not any((own % multiple)[np.abs(own) < 2**53].any() for own in in_pieces(steps))
+    if int(np.abs(steps).max(initial=0)) >= 2**53:
+        return True
+    return not (steps % multiple).any() and part.leaves(steps.astype(np.int64))
 
 
 def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workload]:
@@ -475,8 +486,11 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         answers = np.split(steps, ends[:-1])
         possible = all(map(_possible, plan.parts, scales, answers))
         archive.require(possible, "its measurements are none that its noise leaves")
-        values = tuple(
-            np.ldexp(own.astype(np.float64), scale.power) for own, scale in zip(answers, scales, strict=True)
+        sliced = "series" not in header and Slices.of(plan) is not None
+        pairs = zip(answers, scales, strict=True)
+        values: tuple[Any, ...] = tuple(
+            Multiples(own, scale.power) if sliced else np.ldexp(own.astype(np.float64), scale.power)
+            for own, scale in pairs
         )
         measurement = Measurement(
             plan, scales, values, authorization, private, max_records, out_of_domain, assumptions,

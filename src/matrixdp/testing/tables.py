@@ -20,6 +20,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain, encode_value, person_id
 from matrixdp.domain.rules import Kind
@@ -460,10 +461,29 @@ def _check_counts(open_table: Opener) -> None:
                 right = counts.dtype == np.int64 and np.array_equal(counts, marginals[subset])
                 require(right, f"the marginal on {subset} is {counts!r}; expected {marginals[subset]!r}")
         require(not list(source.marginals(_DOMAIN, [], rule)), "marginals that nobody asked for")
+    _check_slices(source)
     if source.counts_out_of_domain:
         _check_out_of_domain(source)
     ((_, none),) = open_table(table.slice(0, 0)).marginals(_DOMAIN, [("sex",)], OutOfDomain())
     require(none.tolist() == [0, 0], "an empty table has every cell of the domain, each with no record")
+
+
+def _check_slices(source: Source) -> None:
+    """Check that slices of marginals are the marginals, whatever an engine counts at a time."""
+    subsets, rule = (("age", "sex"), ("age",)), OutOfDomain({"sex": 0}, counts=[None])
+    if not source.counts_out_of_domain:
+        rule = OutOfDomain({"sex": 0})
+    whole = dict(source.marginals(_DOMAIN, subsets, rule))
+    for width in (1, 3, 5):
+        found: dict[tuple[str, ...], list[NDArray[np.int64]]] = {}
+        for subset, counts in source.marginals(_DOMAIN, subsets, rule, slices=("age", width)):
+            found.setdefault(subset, []).append(counts)
+        require(set(found) == set(whole), "a marginal is missing, or one too many")
+        for subset, slices in found.items():
+            counts = np.concatenate(slices)
+            right = np.array_equal(counts[: len(whole[subset])], whole[subset])
+            most = width if subset != OUT_OF_DOMAIN else len(rule.counts)
+            require(right and max(map(len, slices)) <= most, f"slices of {subset} are {slices!r}")
 
 
 def _check_out_of_domain(source: Source) -> None:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from matrixdp.answers.inference import statistics_table
-from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
+from matrixdp.answers.table import FIGURE, FIGURES, MARGINS, OF, AnswerColumns, plain_schema
 from matrixdp.display import counted
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
@@ -47,7 +47,7 @@ from matrixdp.plans import Rounds
 from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
 from matrixdp.releases import record as records
-from matrixdp.releases.files import expected_in, privacy_mark
+from matrixdp.releases.files import answer_columns, expected_in, largest_errors, privacy_mark
 from matrixdp.releases.record import read_record
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
@@ -173,7 +173,7 @@ class AnswerFile:
         follows = pa.Table.from_batches([expected]).cast(found.schema)
         # null where a model extrapolates
         allowed = STANDARD_ERRORS * np.nan_to_num(_numbers(follows.column("stddev")))
-        figures = dict.fromkeys((*FIGURES, "modelled"), allowed)
+        figures = dict.fromkeys((*FIGURES, *MARGINS, "modelled"), allowed)
         wrong = _mismatches(found, follows, figures, RELATIVE, self._read)
         self.problems += [f"{self.path.name}, {words}" for words in islice(wrong, 1)]
         self._read += expected.num_rows
@@ -738,18 +738,14 @@ def _answers(
     if records.ANSWERS not in actual and records.ANSWERS_CSV not in actual:
         totals = [release.analysis.group(group) for group in workload]
         return None, [], [(error.total, error.largest) for error in totals]
-    columns = AnswerColumns(workload.domain, workload.groups, series=release.series)
+    columns = answer_columns(release)
     files: list[AnswerFile] = []
     if records.ANSWERS in actual:
         files.append(AnswerFile(folder / records.ANSWERS, columns.schema))
         files[0].check_schema(columns.schema, release.private)
     if records.ANSWERS_CSV in actual:
         files.append(AnswerFile(folder / records.ANSWERS_CSV, plain_schema(columns.schema)))
-    errors: list[tuple[float, float]] = []
-
-    def seen(variances: Array) -> None:
-        errors.append((float(variances.sum()), float(variances.max())))
-
+    errors, seen = largest_errors(workload)
     batches = release.batches(workload.groups, columns, seen)
     return columns, _compared(batches, files, workload, progress), errors
 

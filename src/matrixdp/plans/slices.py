@@ -1,0 +1,298 @@
+"""Slices of an attribute that every part keeps whole: a few of its values at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import chain, pairwise
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix, TreeMatrix
+from matrixdp.exact.linear import Array, along_axes
+from matrixdp.plans.part import Block, Part
+from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
+from matrixdp.plans.plan import Estimates, Plan
+from matrixdp.plans.split import Split, SplitAnalysis
+from matrixdp.queries.groups import Group, ProductGroup
+from matrixdp.queries.predicates import Identity, Predicates, Ranges, Sets, Total
+
+Read = Callable[[int, int], Array]
+"""Returns some consecutive rows of a part, those of its first block along one axis."""
+
+#: A plan with at most this many cells in all of its marginals is not cut.
+LEAST_CUT = 2**25
+#: About so many cells does a slice have.
+_CELLS = 2**20
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """A plan, cut into slices of the values of its first attribute.
+
+    Every part has a block of its own over that attribute, before all others: an
+    identity, or sums over the nodes of a tree. What is measured of each value alone lies one value after the
+    other.
+
+    Parameters
+    ----------
+    plan : Split
+    width : int
+        The values of a slice; the last may have fewer.
+    """
+
+    plan: Split
+    width: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> Slices | None:
+        """Return the slices of a plan; None where it cannot be cut, or need not be."""
+        cells = sum(plan.domain.cells(part.attributes) for part in plan.parts)
+        if not isinstance(plan, Split) or cells <= LEAST_CUT:
+            return None
+        name = plan.domain.names[0]
+        size = plan.domain[name].size
+        cut = not plan.weights[name].any() and all(_leads(part, name) for part in plan.parts)
+        return cls(plan, max(1, _CELLS * size // cells)) if cut else None
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that is cut."""
+        return self.plan.domain.names[0]
+
+    @property
+    def size(self) -> int:
+        """How many values it has."""
+        return self.plan.domain[self.attribute].size
+
+    def __len__(self) -> int:
+        return -(-self.size // self.width)
+
+    def __iter__(self) -> Iterator[slice]:
+        """Yield the values of each slice."""
+        return (slice(at, min(at + self.width, self.size)) for at in range(0, self.size, self.width))
+
+    def own(self, part: Part, values: slice) -> tuple[Part, slice] | None:
+        """Return what a part measures of each value of a slice alone, and which of its rows that is."""
+        matrix, count = part.blocks[0].matrix, values.stop - values.start
+        if isinstance(matrix, IdentityMatrix):
+            return _with(part, IdentityMatrix(count)), _rows(part, values.start, values.stop)
+        if not isinstance(matrix, TreeMatrix) or not _tells_values(matrix):
+            return None
+        alone = TreeMatrix((np.arange(count),), (matrix.weights[-1][values],))
+        above = matrix.rows - matrix.columns
+        return _with(part, alone), _rows(part, above + values.start, above + values.stop)
+
+    def above(self, part: Part) -> Above | None:
+        """Return what else a part measures; None where there is nothing."""
+        tree = part.blocks[0].matrix
+        if not isinstance(tree, TreeMatrix):
+            return None
+        last = -1 if _tells_values(tree) else len(tree.groups)
+        groups, weights = tree.groups[:last], tree.weights[:last]
+        if not any(own.any() for own in weights):
+            return None
+        nodes = groups[-1]
+        firsts = np.unique(nodes, return_index=True)[1]
+        # every node of a last level is measured, so that rows of some are left out afterwards
+        measured = np.concatenate(
+            [*(np.ones(np.count_nonzero(own), bool) for own in weights[:-1]), weights[-1] > 0]
+        )
+        padded = (*weights[:-1], np.maximum(weights[-1], 1))
+        over = TreeMatrix(tuple(own[firsts] for own in groups), padded)
+        chosen = np.repeat(measured, part.rows // tree.rows)
+        return Above(nodes, _with(part, over), chosen, _rows(part, 0, int(np.count_nonzero(measured))))
+
+    def analysed(self, values: int, noise: Sequence[float]) -> SplitAnalysis:
+        """Return the errors of so many values, as if each were measured alone."""
+        domain = self.plan.domain.reduced({self.attribute: values})
+        parts = [_with(part, IdentityMatrix(values)) for part in self.plan.parts]
+        return SplitAnalysis(domain, parts, noise, self.plan.weights | {self.attribute: np.zeros(values)})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Above:
+    """What a part measures of sums over the nodes of a tree of values.
+
+    Attributes
+    ----------
+    nodes : ndarray of int64
+        The node of each value, on the lowest level of those.
+    part : Part
+        What it would measure of them if it measured all.
+    chosen : ndarray of bool
+        Which of these rows it does.
+    rows : slice
+        Which of its own rows they are.
+    """
+
+    nodes: NDArray[np.int64]
+    part: Part
+    chosen: NDArray[np.bool_]
+    rows: slice
+
+
+def _with(part: Part, matrix: MeasuredMatrix) -> Part:
+    return replace(part, blocks=(Block(part.blocks[0].attributes, matrix), *part.blocks[1:]))
+
+
+def _rows(part: Part, first: int, stop: int) -> slice:
+    """Return the rows of a part that belong to some rows of its first block."""
+    each = part.rows // part.shape[0]
+    return slice(first * each, stop * each)
+
+
+def _tells_values(tree: TreeMatrix) -> bool:
+    """Return whether the last level of a tree is the values themselves."""
+    return len(tree.weights[-1]) == tree.columns
+
+
+def _leads(part: Part, name: str) -> bool:
+    """Return whether a part has a block over an attribute alone before all others, and independent noise."""
+    if not part.blocks or part.blocks[0].attributes != (name,):
+        return False
+    known = isinstance(part.blocks[0].matrix, IdentityMatrix | TreeMatrix)
+    return known and part.multipliers is None and part.walk is None and part.width is None
+
+
+def _solved(tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> Callable[[slice], Array]:
+    """Return what gives the least squares of a tree for some values; its rows are read by their numbers.
+
+    Up and down as the tree itself does, but what is measured of values alone is read a slice at a time: once
+    for their sums, and once more for them.
+    """
+    told = _tells_values(tree)
+    groups, weights = tree.groups, [own.astype(np.float64) for own in tree.weights]
+    ends = np.cumsum([0, *map(np.count_nonzero, weights)])
+    single, first = weights[-1], int(ends[-2])
+    if told:
+        groups, weights = groups[:-1], weights[:-1]
+    if not groups:
+        return lambda values: read(values.start, values.stop) / single[values, None]
+    nodes = groups[-1]
+    total: Any = 0.0
+    below = np.full(len(weights[-1]), np.inf)
+    if told:
+        sums, below = _sums(nodes), np.bincount(nodes, single**-2.0)
+        alone = (read(first + own.start, first + own.stop) / single[own, None] for own in slices)
+        total = sum(sums[:, own] @ one for own, one in zip(slices, alone, strict=True))
+    parents = [above[np.unique(own, return_index=True)[1]] for above, own in pairwise(groups)]
+    found: list[tuple[Array, Array, Array, Any]] = []
+    for level in range(len(groups) - 1, -1, -1):
+        weight, rows = weights[level], read(int(ends[level]), int(ends[level + 1]))
+        array = np.zeros((len(weight), rows.shape[1]))
+        array[weight > 0] = weight[weight > 0, None] * rows
+        variance = 1.0 / (weight**2 + 1.0 / below)
+        array = variance[:, None] * (array + total / below[:, None])
+        found.append((array, variance, below, total))
+        if level:
+            up = _sums(parents[level - 1])
+            total, below = up @ array, up @ variance
+    estimate, _, below, total = found.pop()
+    for up_to in parents:
+        array, variance, lower, below_it = found.pop()
+        estimate = array + (variance / below[up_to])[:, None] * (estimate - total)[up_to]
+        below, total = lower, below_it
+    if not told:
+        estimate = estimate / np.bincount(nodes)[:, None]
+        return lambda values: estimate[nodes[values]]
+    share = (estimate - total) / below[:, None]
+
+    def solved(values: slice) -> Array:
+        own = single[values, None]
+        alone = read(first + values.start, first + values.stop) / own
+        return np.asarray(alone + share[nodes[values]] / own**2)
+
+    return solved
+
+
+def _sums(nodes: NDArray[np.int64]) -> Any:
+    """Return the sums over nodes of what is in each, as a matrix with few entries."""
+    ends = np.arange(len(nodes) + 1)
+    return sparse.csc_array((np.ones(len(nodes)), nodes, ends), (int(nodes.max()) + 1, len(nodes)))
+
+
+@final
+class SlicedEstimates(Estimates):
+    """Estimates that follow from one slice of the noisy answers at a time."""
+
+    def __init__(self, slices: Slices, analysis: PieceAnalysis, values: Sequence[Array]) -> None:
+        self._slices = slices
+        self._analysis = analysis
+        self._values = values
+        self._analysed = cache(partial(slices.analysed, noise=analysis.noise))
+        self._solved = cache(self._solver)
+
+    def _solver(self, place: int) -> Callable[[slice], Array]:
+        """Return what gives the least squares of a part, along the attribute that is cut, for some values."""
+        part, held = self._slices.plan.parts[place], self._values[place]
+        each = part.rows // part.shape[0]
+        matrix = part.blocks[0].matrix
+
+        def read(first: int, stop: int) -> Array:
+            return np.asarray(held[_rows(part, first, stop)]).reshape(stop - first, each)
+
+        if isinstance(matrix, TreeMatrix):
+            return _solved(matrix, read, self._slices)
+        return lambda values: read(values.start, values.stop)
+
+    def _within(self, values: slice) -> PieceEstimates:
+        """Return the estimates of some values, as those of a plan that has no others."""
+        analysis = self._analysed(values.stop - values.start)
+
+        def residual(place: int) -> Array:
+            part = analysis.parts[place]
+            return analysis.removed(
+                part.attributes, part.estimate(self._solved(place)(values), analysis.domain)
+            )
+
+        return PieceEstimates(analysis, residual)
+
+    def _each(self, attributes: tuple[str, ...]) -> Iterator[tuple[slice, Array]]:
+        """Yield the estimate of a marginal, one slice after the other."""
+        for values in self._slices:
+            yield values, self._within(values).marginal(attributes)
+
+    def marginal(self, attributes: tuple[str, ...]) -> Array:
+        found = (own for _, own in self._each(attributes))
+        if self._slices.attribute in attributes:
+            return np.concatenate(list(found))
+        return np.asarray(sum(found))
+
+    def answers(self, group: Group) -> Array:
+        found = [own for _, own in self.batches(group)]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def batches(self, group: Group) -> Iterator[tuple[Group, Array]]:
+        self._analysis.check_support(group)
+        asked = self._analysis.asked(group)
+        first = asked.predicates[0] if isinstance(asked, ProductGroup) else None
+        if not isinstance(asked, ProductGroup) or not isinstance(first, Identity | Total | Sets):
+            yield group, asked.answers(self.marginal(asked.attributes)).ravel()
+            return
+        sums = None if isinstance(first, Identity) else _indicators(first, self._slices.size)
+        total: Array = np.zeros((asked.counts[0], asked.queries // asked.counts[0]))
+        others = asked.predicates[1:]
+        for values, marginal in self._each(asked.attributes):
+            own = along_axes(marginal, (one.apply for one in others), 1).reshape(len(marginal), -1)
+            if sums is None:
+                alone = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
+                yield replace(asked, predicates=(alone, *others), query_weights=None), own.ravel()
+            else:
+                total += sums[:, values] @ own
+        if sums is not None:
+            yield group, total.ravel()
+
+
+def _indicators(predicates: Predicates, size: int) -> Any:
+    """Return the sets of some predicates, or their total, shape (queries, size), with few entries."""
+    codes = predicates.sets if isinstance(predicates, Sets) else (range(size),)
+    ends = np.cumsum([0, *map(len, codes)])
+    places = np.fromiter(chain.from_iterable(codes), np.intp, ends[-1])
+    return sparse.csc_array(sparse.csr_array((np.ones(ends[-1]), places, ends), (len(codes), size)))

@@ -1,0 +1,238 @@
+"""Measurements in slices of an attribute that stays whole: the same counts, answers and errors."""
+
+import os
+import signal
+import zipfile
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import matrixdp as mdp
+from matrixdp import mapped
+from matrixdp.domain import OutOfDomain
+from matrixdp.errors import StorageError
+from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.mapped import Multiples
+from matrixdp.measure import measurement
+from matrixdp.measure.measurement import Measurement, measure
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.plans import Block, Part, SlicedEstimates, Slices, Split, residual_weights
+from matrixdp.plans import slices as sliced
+from matrixdp.plans.pieces import PieceEstimates
+from matrixdp.releases import files
+from matrixdp.releases.release import Release
+from matrixdp.releases.transaction import transaction
+from matrixdp.sources import open_source
+from matrixdp.storage import archive
+from matrixdp.storage.formats import load_measurement, save_measurement
+
+AREAS, OTHERS = 23, {"sex": 2, "age": 5, "race": 3}
+SUBSETS = [own for size in range(4) for own in combinations(OTHERS, size)]
+DOMAIN = mdp.Domain({"geo": AREAS, **OTHERS})
+WORKLOAD = mdp.Workload(
+    DOMAIN,
+    mdp.marginals([["geo", *own] for own in SUBSETS]),
+    mdp.marginals([[], ["age"]]),
+    mdp.product(geo={"sets": [[0, 2], [], [22], [5, 6, 7]]}, sex="identity", age="prefix"),
+    mdp.product(geo="prefix", sex="identity"),
+    mdp.product(geo="identity", age={"ranges": [[1, 3]]}),
+    mdp.dense(np.eye(AREAS)[:2] - np.eye(AREAS)[4:6], attributes=["geo"], name="differences"),
+)
+random = np.random.default_rng(5)
+TABLE = {
+    "geo": random.choice([*range(7), *range(15, 22)], 900),
+    **{n: random.integers(0, k, 900) for n, k in OTHERS.items()},
+}
+
+
+def plan(noise: Noise = GAUSSIAN) -> Split:
+    parts = []
+    for own in SUBSETS:
+        blocks = [
+            Block(("geo",), IdentityMatrix(AREAS)),
+            *(Block((n,), CenteredMatrix(OTHERS[n])) for n in own),
+        ]
+        parts.append(Part(("geo", *own), tuple(blocks), 1.0).at_cost(noise, 1 / len(SUBSETS)))
+    return Split(
+        DOMAIN,
+        tuple(parts),
+        noise,
+        {n: residual_weights(DOMAIN[n].size) for n in OTHERS} | {"geo": np.zeros(AREAS)},
+    )
+
+
+@pytest.fixture
+def areas(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Slices of four areas, whose answers lie in files, and the last of three."""
+    monkeypatch.setattr(sliced, "LEAST_CUT", 10)
+    monkeypatch.setattr(sliced, "_CELLS", 4 * 72)
+    monkeypatch.setattr(mapped, "LARGEST_HELD", 16)
+    monkeypatch.setattr(archive, "LARGEST_HELD", 16)
+    monkeypatch.setattr(mapped, "_PIECE", 7)
+    return 4
+
+
+def measured(budget: mdp.Budget | None = None, noise: Noise = GAUSSIAN, **options) -> Measurement:
+    return measure(plan(noise), open_source(TABLE), budget or mdp.Budget(mu=1), **options)
+
+
+def exact() -> dict[str, np.ndarray]:
+    """The true answers to each group, by plain arithmetic."""
+    counts = np.zeros(DOMAIN.shape)
+    np.add.at(counts, tuple(TABLE[name] for name in DOMAIN.names), 1)
+    found = {}
+    for group in WORKLOAD:
+        others = tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in group.attributes)
+        found[group.name] = group.rows() @ counts.sum(axis=others).ravel()
+    return found
+
+
+def test_the_slices_of_a_plan(areas):
+    found = Slices.of(plan())
+    assert found is not None
+    assert (found.attribute, found.width, len(found)) == ("geo", areas, 6)
+    assert list(found)[-1] == slice(20, 23)
+    for other in (
+        replace(plan(), weights=plan().weights | {"geo": residual_weights(AREAS)}),
+        replace(
+            plan(),
+            parts=(
+                plan().parts[0],
+                replace(plan().parts[1], blocks=plan().parts[1].blocks[::-1]),
+                *plan().parts[2:],
+            ),
+        ),
+    ):
+        assert Slices.of(other) is None
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+def test_answers_are_as_near_to_the_truth_as_they_say(areas, noise):
+    budget = mdp.Budget(mu=2) if noise == GAUSSIAN else mdp.Budget(epsilon=2)
+    release = Release(measured(budget, noise), WORKLOAD)
+    assert isinstance(release.measurement.estimates, SlicedEstimates)
+    whole = release.measurement.plan.analysed([scale.variance for scale in release.measurement.scales])
+    true = exact()
+    for group in WORKLOAD:
+        table = release._table([group])
+        error = table["estimate"].to_numpy() - true[group.name]
+        deviations = table["stddev"].to_numpy()
+        assert deviations == pytest.approx(np.sqrt(whole.variances(group)), abs=1e-9)
+        assert np.abs(error).max() < 7 * deviations.max()
+        if group.queries > 600:
+            assert np.mean((error / deviations) ** 2) == pytest.approx(1, abs=0.35)
+
+
+def test_estimates_of_slices_are_those_of_the_whole(areas):
+    found = measured()
+    assert all(isinstance(own, Multiples) for own in found.values)
+    held = tuple(np.asarray(own) for own in found.values)
+    whole, own = found.analysis.estimates(held), found.estimates
+    assert isinstance(whole, PieceEstimates)
+    for group in WORKLOAD:
+        assert own.answers(group) == pytest.approx(whole.answers(group), abs=1e-9), group.name
+        pieces = list(own.batches(group))
+        assert sum(asked.queries for asked, _ in pieces) == group.queries
+        variances = np.concatenate([found.analysis.variances(asked) for asked, _ in pieces])
+        assert variances == pytest.approx(found.analysis.variances(group), rel=1e-12)
+    for names in (("geo", "sex"), ("age",), ()):
+        assert own.marginal(names) == pytest.approx(whole.marginal(names), abs=1e-9)
+
+
+def test_one_slice_draws_the_same_noise(monkeypatch):
+    whole = measured(seed_not_private=3)
+    monkeypatch.setattr(sliced, "LEAST_CUT", 10)
+    assert len(Slices.of(plan()) or ()) == 1
+    for own, other in zip(measured(seed_not_private=3).values, whole.values, strict=True):
+        assert np.array_equal(np.asarray(own), other)
+
+
+def test_counts_of_records_out_of_domain_come_with_slices(areas):
+    table = {**TABLE, "sex": np.where(TABLE["geo"] == 3, 7, TABLE["sex"])}
+    rules = OutOfDomain(counts=[None])
+    found = measure(plan(), open_source(table), mdp.Budget(mu=1e4), out_of_domain=rules)
+    assert found.out_of_domain_counts.values[0] == pytest.approx((TABLE["geo"] == 3).sum(), abs=1)
+
+
+def test_answers_beyond_32_bits(areas):
+    numbers = Multiples(mapped.room(20), -3)
+    numbers.put(slice(0, 9), np.arange(9))
+    numbers.put(slice(9, 20), np.arange(11) - 2**40)
+    assert np.asarray(numbers).tolist() == [*np.arange(9) / 8, *(np.arange(11) - 2**40) / 8]
+
+
+def test_a_release_is_written_read_and_verified(areas, tmp_path):
+    release = Release(measured(), WORKLOAD)
+    folder = mdp.save_release(release, tmp_path / "out", csv=True)
+    loaded = mdp.load_release(folder)
+    assert all(isinstance(own, Multiples) for own in loaded.measurement.values)
+    assert loaded.answers.equals(release.answers)
+    assert mdp.verify_release(folder).holds
+
+
+def test_very_many_answers_have_margins(areas, tmp_path, monkeypatch):
+    release = Release(measured(), WORKLOAD)
+    monkeypatch.setattr(files, "MAX_ANSWERS", 100)
+    folder = mdp.save_release(release, tmp_path / "out", csv=True)
+    written = pq.read_table(folder / "answers.parquet")
+    assert written.column_names[-3:] == ["estimate", "stddev", "margin"]
+    for name, sign in (("lower", -1), ("upper", 1)):
+        ends = written["estimate"].to_numpy() + sign * written["margin"].to_numpy()
+        assert np.array_equal(ends, release.answers[name].to_numpy())
+    assert mdp.verify_release(folder).holds
+    margins = written["margin"].to_numpy().copy()
+    margins[5] *= 2
+    altered = written.set_column(written.num_columns - 1, "margin", pa.array(margins))
+    pq.write_table(altered.cast(written.schema), folder / "answers.parquet")
+    assert "margin says" in str(list(mdp.verify_release(folder)))
+
+
+def test_a_measurement_that_was_altered_is_rejected(areas, tmp_path):
+    path = tmp_path / "m.mdp"
+    save_measurement(path, measured(), WORKLOAD)
+    with zipfile.ZipFile(path) as held:
+        member = max(held.infolist(), key=lambda one: one.file_size)
+    content = bytearray(path.read_bytes())
+    content[member.header_offset + member.file_size // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match="checksum"):
+        load_measurement(path)
+
+
+def test_a_full_disk_is_rejected_before_anything_is_spent(areas, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    spent: list[bool] = []
+    with pytest.raises(StorageError) as error:
+        measured(before_noise=lambda: spent.append(True))
+    assert (error.value.code, spent) == ("no-place", [])
+
+
+def test_a_process_killed_between_slices(areas, tmp_path, monkeypatch):
+    real, drawn = measurement.noisy, []
+
+    def noisy(*arguments, **options):
+        drawn.append(1)
+        if len(drawn) == 20:  # within the third slice
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(measurement, "noisy", noisy)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    process = os.fork()
+    if process == 0:
+        with transaction(tmp_path / "out") as run:
+            measured(before_noise=lambda: run.spend(mdp.Budget(mu=1)))
+        os._exit(0)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(StorageError) as error, transaction(tmp_path / "out"):
+        pass
+    assert error.value.code == "already-spent"
+    assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".unfinished")] == []
