@@ -42,7 +42,9 @@ def test_a_model_that_is_whole_holds(folder: Path):
     assert outcomes(folder) == [("model", "ok"), ("model", "ok"), ("answers", "ok"), ("fit", "not checked")]
 
 
-@pytest.mark.parametrize("column", ["modelled", "estimate", "stddev", "lower", "outside", "extrapolated", "sex"])
+@pytest.mark.parametrize(
+    "column", ["modelled", "estimate", "stddev", "lower", "outside", "extrapolated", "sex"]
+)
 def test_an_answer_that_does_not_follow_is_found_under_right_digests(column: str, folder: Path):
     path = folder / "answers_consistent.parquet"
     table = pq.read_table(path)

@@ -14,7 +14,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Amount
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import Array
 from matrixdp.measure.measurement import Measurement
@@ -120,15 +119,15 @@ class AreaTable:
         Raises
         ------
         UnsupportedQueryError
-            If there is none, it has amounts, a series has not ended, or others are asked too.
+            If there is none, other attributes or amounts are asked too, or a series has not ended.
         TooLargeError
             If it has more than `MAX_CELLS` cells.
         """
         check_ended(measurement)
         domain, levels = workload.domain, levels_of(workload)
         if levels is None:
-            found = "no attribute whose sets are the total, the areas of a level or several, and its values"
-            raise _refused(f"needs a tree of areas, and the workload asks {found}")
+            asked = "the total, the areas of a level or several and each value of one attribute"
+            raise _refused(f"needs a tree of areas, and no attribute is asked for at {asked}")
         whole = {
             place
             for place, (level, weights) in enumerate(levels.asked)
@@ -145,9 +144,6 @@ class AreaTable:
         names = max(full, key=len)
         for group in workload:
             check_has(domain, names, asked_attributes(group))
-        amounts = [name for name in names if isinstance(domain[name], Amount)]
-        if amounts:
-            raise _refused(f"makes counts, and records are divided between the ends of {amounts[0]!r}")
         if domain.cells(names) > MAX_CELLS:
             found = f"the table of {', '.join(names)} has {domain.cells(names)} cells"
             raise TooLargeError(f"{found}; a model makes at most {MAX_CELLS}")

@@ -436,7 +436,8 @@ def fit_model(
     known = Constraints.of(measurement.plan.domain, invariants, structural_zeros)
     if method == IntegerTable.method:
         for key in known.written:
-            raise SpecificationError.at((key,), "one with integers", "none: they keep none", code="conflict")
+            expected = "method='mixture' or 'local', which keep what is publicly known"
+            raise SpecificationError.at((key,), "method='integers'", expected, code="conflict")
         areas = AreaTable.of(measurement, workload)
         counts = areas.integers()
         told = {"method": method, "seed": seed, "accepted": True, "levels": areas.drift(counts)}
