@@ -8,7 +8,7 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.model.constraints import Constraints, factors_for
 from matrixdp.model.records import MAX_ROWS, RecordColumns, StratifiedRecords
-from matrixdp.model.tables import LocalTables, Mixture
+from matrixdp.model.tables import IntegerTable, LocalTables, Mixture
 from matrixdp.statistics.ask import sum as sum_of
 from tests.model.builders import measured
 from tests.refusals import Refusal
@@ -36,6 +36,11 @@ def mixture(**change: Any):
 
 def local(total: float, tables: Any):
     return lambda: LocalTables(SMALL, total, tables)
+
+
+def integer_table(**change: Any):
+    right: dict[str, Any] = {"domain": SMALL, "attributes": ("a",), "counts": np.array([1, 2])}
+    return lambda: IntegerTable(**(right | change))
 
 
 def records(rows: Any = 1, seed: Any = 0):
@@ -104,10 +109,14 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "weights below 0": mixture(weights=np.array([1.5, -0.5])),
         "factors that are no numbers": mixture(factors={"a": np.full((2, 3), np.nan)}),
         "tables of nobody": local(0.0, SINGLES),
+        "integers below 0": integer_table(counts=np.array([1, -1])),
+        "integers of another size": integer_table(counts=np.array([1, 1, 1])),
+        "integers that are none": integer_table(counts=np.ones(2)),
         "tables below 0": local(4.0, SINGLES | {("a", "b"): PAIR - 1}),
     },
     ("unknown-name", ""): {
         "a mixture without factors": mixture(factors={}),
+        "integers of no attribute": integer_table(attributes=("c",)),
         "tables without an attribute": local(4.0, {("a",): SINGLES["a",]}),
         "a pair out of order": local(4.0, SINGLES | {("b", "a"): PAIR}),
     },
@@ -145,6 +154,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "integers without areas": model("integers"),
         "integers of larger areas alone": integers(at("total", "state", sex="identity"), at("tract")),
         "integers of no full table": integers(at("total", "state", "tract", age="prefix")),
+        "integers of some areas": integers(at("state"), mdp.product(tract={"sets": [["1"], ["2"]]})),
         "integers of two tables": integers(*(at("state", "tract", **{own: "identity"}) for own in FREE)),
         "integers of an amount": integers(at("state", "tract"), sum_of("pay")),
         "records of integers": lambda: integers(at("state", "tract"))().records(),

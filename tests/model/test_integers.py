@@ -57,8 +57,8 @@ def test_children_are_as_near_as_greedy_finds_all_parents_at_once(alike: bool):
 
 def test_ties_go_to_the_first_children():
     estimates = np.array([[0.25], [3.25 + 1e-13], [0.25 + 1e-13], [-9.0]])
-    found = children(estimates, np.ones((4, 1)), np.array([[5]]), np.array([0]))
-    assert found.ravel().tolist() == [1, 4, 0, 0]
+    found = children(np.tile(estimates, (2, 1)), np.ones((8, 1)), np.array([[5], [5]]), np.array([0, 4]))
+    assert found.ravel().tolist() == [1, 4, 0, 0] * 2
 
 
 def test_large_counts_are_moved_by_no_more_than_they_must():
@@ -220,6 +220,15 @@ def test_a_table_that_is_too_large_is_refused(release: Any, monkeypatch: pytest.
     monkeypatch.setattr("matrixdp.model.integers.MAX_CELLS", 71)
     with pytest.raises(TooLargeError, match="72 cells"):
         release.model("integers")
+
+
+def test_marginals_are_in_the_order_that_is_asked(model: Any):
+    table = model.tables
+    turned = table.marginal(["age", "sex", "tract"])
+    assert turned.tolist() == np.moveaxis(table.counts, table.attributes.index("age"), 0).tolist()
+    adult = {"of": ["age"], "map": {0: "no", 1: "no", 2: "yes"}}
+    domain = mdp.Domain({"age": {"min": 0, "max": 2}, "adult": adult})
+    assert IntegerTable(domain, ("age",), np.array([1, 2, 4])).marginal(["adult"]).tolist() == [3, 4]
 
 
 def altered(model: Any, folder: Path, counts: Any, **made: Any) -> list[str]:

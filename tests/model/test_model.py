@@ -23,6 +23,12 @@ def test_unbiased_answers_stay_beside_the_modelled_ones_row_by_row(release: Any,
     expected = np.concatenate([model.tables.answers(group) for group in release.workload])
     assert answers.column("modelled").to_pylist() == expected.tolist()
     assert not any(answers.column("extrapolated").to_pylist())
+    rows = answers.to_pylist()
+    below = [row["modelled"] < row["lower"] for row in rows]
+    above = [row["modelled"] > row["upper"] for row in rows]
+    assert any(below)
+    assert any(above)
+    assert answers["outside"].to_pylist() == np.logical_or(below, above).tolist()
     assert model.schema.names == answers.column_names
     assert b"BIASED" in answers.schema.metadata[b"matrixdp"]
 
