@@ -127,7 +127,9 @@ class AreaTable:
         domain, levels = workload.domain, levels_of(workload)
         if levels is None:
             asked = "the total, the areas of a level or several and each value of one attribute"
-            raise _refused(f"needs a tree of areas, and no attribute is asked for at {asked}")
+            raise _refused(
+                f"needs a tree of areas: products that ask for {asked}, and for nothing else of it"
+            )
         whole = {
             place
             for place, (level, weights) in enumerate(levels.asked)
@@ -187,7 +189,9 @@ class AreaTable:
         """Return the integers: the total is the rounded estimate.
 
         The cells of all areas together add up to it, and those of each area to the cells of the larger one.
-        Each distance is in the published standard deviation of its estimate.
+        Each distance is in the published standard deviation of its estimate. Given the integer of the larger
+        area the variance of what lies within an area would be exact; the two differ only among areas of one
+        larger one that were measured unlike, where neither gives less error.
         """
         domain, firsts = self.measurement.plan.domain, self._firsts
         table = np.array([[max(round(float(self._leaves.sum())), 0)]])
