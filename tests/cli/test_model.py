@@ -6,7 +6,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.storage.archive import entry
-from tests.cli.commands import figures, refused, run, words
+from tests.cli.commands import figures, refused, run, spec, words
 
 FEW = ("--components", "4", "--steps", "60", "--allow-poor-fit")
 
@@ -104,3 +104,42 @@ def test_what_a_specification_says_is_known_is_kept(released: Path, tmp_path: Pa
     made = mdp.Model.load(tmp_path / "model")
     assert (made.total, made.made["invariants"]) == (77, [{"marginals": [0], "counts": 77.0}])
     assert "--spec: found a specification with another domain" in model({"a": 2}, "other", status=2).stderr
+
+
+def test_integers_add_up_from_tracts_to_the_nation(here: Path):
+    spec(
+        """
+data: people.csv
+domain:
+  tract: {levels_from: areas.csv}
+  sex: [f, m]
+  age: {min: 0, max: 3}
+workload:
+  - {product: {sex: identity, age: identity}, at: {tract: [total, state, county, tract]}}
+  - {marginals: [1], at: {tract: county}}
+privacy: {epsilon: 1, delta: 1e-6}
+"""
+    )
+    areas = [(f"t{n}", "" if n == 7 else f"c{n * n % 5}", f"s{n * n % 5 % 2}") for n in range(20)]
+    lines = [",".join(own) for own in [("tract", "county", "state"), *areas]]
+    Path("areas.csv").write_text("\n".join(lines) + "\n")
+    records = [f"t{n * n % 20},{'fm'[n % 2]},{n % 7 % 4}" for n in range(900)]
+    Path("people.csv").write_text("\n".join(["tract,sex,age", *records]) + "\n")
+    run("release", "s.yaml", "--out", "released")
+    said = words("model", "released", "--out", "integers", "--method", "integers")
+    assert "tract below 0: +" in said
+    assert "clipped: +" in said
+    assert "synthesize" not in said
+    assert "all checks passed" in words("verify", "integers")
+    answers = pl.read_parquet("integers/answers_consistent.parquet")
+    full = answers.filter(pl.col("sex").is_not_null() & pl.col("age").is_not_null())
+    cells = {(own["tract"], own["sex"], own["age"]): own["modelled"] for own in full.to_dicts()}
+    assert min(cells.values()) >= 0
+    for sex in "fm":
+        for age in "0123":
+            for level in (1, 2):
+                for area in dict.fromkeys(own[level] for own in areas if own[level]):
+                    tracts = [own[0] for own in areas if own[level] == area]
+                    assert cells[area, sex, age] == sum(cells[tract, sex, age] for tract in tracts)
+            whole = sum(cells[tract, sex, age] for tract, *_ in areas)
+            assert cells[None, sex, age] == whole

@@ -8,7 +8,8 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.model.constraints import Constraints, factors_for
 from matrixdp.model.records import MAX_ROWS, RecordColumns, StratifiedRecords
-from matrixdp.model.tables import LocalTables, Mixture
+from matrixdp.model.tables import IntegerTable, LocalTables, Mixture
+from matrixdp.statistics.ask import sum as sum_of
 from tests.model.builders import measured
 from tests.refusals import Refusal
 
@@ -16,6 +17,7 @@ DOMAIN = mdp.Domain({"age": {"min": 0, "max": 7}, "works": ["no", "yes"], "regio
 REGIONS = {"product": {"region": "identity"}, "counts": [500, 300, 100]}
 SMALL = mdp.Domain({"a": 2, "b": 2})
 SINGLES: dict[tuple[str, ...], Any] = {("a",): np.array([3.0, 1.0]), ("b",): np.array([2.0, 2.0])}
+FREE = ("sex", "age")
 PAIR = np.array([[2.0, 1.0], [0.0, 1.0]])
 EVEN = Mixture(SMALL, 9.0, np.ones(1), {"a": np.full((1, 2), 0.5), "b": np.full((1, 2), 0.5)})
 DETERMINED = {"columns": {"raw": 4}, "codes": [0, 0, 1, 1], "size": 2}
@@ -36,6 +38,11 @@ def local(total: float, tables: Any):
     return lambda: LocalTables(SMALL, total, tables)
 
 
+def integer_table(**change: Any):
+    right: dict[str, Any] = {"domain": SMALL, "attributes": ("a",), "counts": np.array([1, 2])}
+    return lambda: IntegerTable(**(right | change))
+
+
 def records(rows: Any = 1, seed: Any = 0):
     return lambda: StratifiedRecords(EVEN, rows, seed)
 
@@ -52,6 +59,19 @@ def release(*entries: Any, sizes: str = "ab"):
 
 def model(*arguments: Any, **options: Any):
     return lambda: release(mdp.marginals(2)).model(*arguments, **options)
+
+
+def integers(*entries: Any, **options: Any):
+    states = {"state": {"x": ["1", "2"], "y": ["3"]}}
+    tract = {"categories": ["1", "2", "3"], "levels": states}
+    domain = {"tract": tract, "sex": 2, "age": 2, "pay": {"amount": [0, 9]}}
+    table = {"tract": ["1", "2", "3"], "sex": [0, 1, 1], "age": [0, 0, 1], "pay": [1, 2, 3]}
+    options = {"method": "integers", **options}
+    return lambda: measured(domain, table, *entries, mechanism="auto").reconstruct().model(**options)
+
+
+def at(*levels: str, **asked: Any):
+    return mdp.product(**asked, at={"tract": levels})
 
 
 def beyond_pairs(attempt: Callable[[Any], Any]):
@@ -89,10 +109,14 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "weights below 0": mixture(weights=np.array([1.5, -0.5])),
         "factors that are no numbers": mixture(factors={"a": np.full((2, 3), np.nan)}),
         "tables of nobody": local(0.0, SINGLES),
+        "integers below 0": integer_table(counts=np.array([1, -1])),
+        "integers of another size": integer_table(counts=np.array([1, 1, 1])),
+        "integers that are none": integer_table(counts=np.ones(2)),
         "tables below 0": local(4.0, SINGLES | {("a", "b"): PAIR - 1}),
     },
     ("unknown-name", ""): {
         "a mixture without factors": mixture(factors={}),
+        "integers of no attribute": integer_table(attributes=("c",)),
         "tables without an attribute": local(4.0, {("a",): SINGLES["a",]}),
         "a pair out of order": local(4.0, SINGLES | {("b", "a"): PAIR}),
     },
@@ -113,6 +137,9 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         f"a fit of {number} components": model(components=number) for number in (0, True)
     },
     ("out-of-range", "steps"): {"a fit of 1.5 steps": model(steps=1.5)},
+    ("conflict", "structural_zeros"): {
+        "integers with a rule": integers(at("state", "tract"), structural_zeros=[{"sex": 0, "age": 1}])
+    },
     ("unknown-name", "method"): {"an unknown method": model("mixtur")},
     ("not-converged", ""): {
         "a mixture that does not fit": model("mixture", components=2, steps=1),
@@ -124,6 +151,14 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     },
     ("not-supported", ""): {
         "pairs of what was measured of three": beyond_pairs(lambda release: release.model("local")),
+        "integers without areas": model("integers"),
+        "integers of larger areas alone": integers(at("total", "state", sex="identity"), at("tract")),
+        "integers of no full table": integers(at("total", "state", "tract", age="prefix")),
+        "integers of some areas": integers(at("state"), mdp.product(tract={"sets": [["1"], ["2"]]})),
+        "integers of two tables": integers(*(at("state", "tract", **{own: "identity"}) for own in FREE)),
+        "integers of an amount": integers(at("state", "tract"), sum_of("pay")),
+        "records of integers": lambda: integers(at("state", "tract"))().records(),
+        "integers and others": lambda: integers(at("state", "tract"))().answer(mdp.marginals([["sex"]])),
         "records of pairs": lambda: release(mdp.marginals(2)).model("local").records(),
     },
     ("unknown-name", "values"): {"another form of values": lambda: RecordColumns(DOMAIN, "codes")},

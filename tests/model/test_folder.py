@@ -29,7 +29,7 @@ def forged(folder: Path, header: Callable[[Callable[[Any], str]], Any], made: An
     """Write another model, and let the record list the files as they are: the next check is reached."""
     (folder / "model.mdp").unlink()
     with ArchiveWriter(folder / "model.mdp") as archive:
-        form = {"format": MODEL_FORMAT, "format_version": 2, "made": made, "model": header(archive.add)}
+        form = {"format": MODEL_FORMAT, "format_version": 3, "made": made, "model": header(archive.add)}
         archive.close(form)
     record = json.loads((folder / "model.json").read_text())
     record["files"] = {name: entry(folder / name) for name in MODEL_FILES[1:]}
@@ -95,7 +95,7 @@ def test_every_changed_missing_or_linked_file_is_found(name: str, folder: Path, 
     ("change", "message"),
     [
         ({"format": "else"}, "holds something else"),
-        ({"format_version": 1}, "found format version 1; expected 2"),
+        ({"format_version": 1}, "found format version 1; expected 3"),
         ({"files": {}}, "does not list the files"),
         ({"confidence": "0.9"}, "confidence"),
         ({"biased": "unbiased"}, "biased says 'unbiased'|biased says \"unbiased\""),

@@ -16,13 +16,19 @@ FIGURES = ["estimate", "stddev", "lower", "upper"]
 
 def test_unbiased_answers_stay_beside_the_modelled_ones_row_by_row(release: Any, model: Model):
     answers = model.answers
-    assert answers.column_names == [*release.answers.column_names, "modelled", "extrapolated"]
-    beside = answers.drop_columns(["modelled", "extrapolated"])
+    assert answers.column_names == [*release.answers.column_names, "modelled", "outside", "extrapolated"]
+    beside = answers.drop_columns(["modelled", "outside", "extrapolated"])
     unmarked = release.answers.replace_schema_metadata(None)
     assert beside.cast(unmarked.schema).equals(unmarked)  # a model's columns admit nulls
     expected = np.concatenate([model.tables.answers(group) for group in release.workload])
     assert answers.column("modelled").to_pylist() == expected.tolist()
     assert not any(answers.column("extrapolated").to_pylist())
+    rows = answers.to_pylist()
+    below = [row["modelled"] < row["lower"] for row in rows]
+    above = [row["modelled"] > row["upper"] for row in rows]
+    assert any(below)
+    assert any(above)
+    assert answers["outside"].to_pylist() == np.logical_or(below, above).tolist()
     assert model.schema.names == answers.column_names
     assert b"BIASED" in answers.schema.metadata[b"matrixdp"]
 

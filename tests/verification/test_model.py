@@ -42,13 +42,15 @@ def test_a_model_that_is_whole_holds(folder: Path):
     assert outcomes(folder) == [("model", "ok"), ("model", "ok"), ("answers", "ok"), ("fit", "not checked")]
 
 
-@pytest.mark.parametrize("column", ["modelled", "estimate", "stddev", "lower", "extrapolated", "sex"])
+@pytest.mark.parametrize(
+    "column", ["modelled", "estimate", "stddev", "lower", "outside", "extrapolated", "sex"]
+)
 def test_an_answer_that_does_not_follow_is_found_under_right_digests(column: str, folder: Path):
     path = folder / "answers_consistent.parquet"
     table = pq.read_table(path)
     place = table.column_names.index(column)
     values = table.column(column).to_pylist()
-    others = {"extrapolated": True, "sex": "male"}
+    others = {"outside": None, "extrapolated": True, "sex": "male"}
     values[7] = others[column] if column in others else values[7] + 0.01
     changed = table.column(column).type
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values).cast(changed)), path)

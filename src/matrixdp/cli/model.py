@@ -24,9 +24,11 @@ def model(
     method: Annotated[
         str,
         Option(
-            metavar="<auto|mixture|local>",
+            metavar="<auto|mixture|local|integers>",
             help="mixture: a mixture of products, which answers every query and has records. local: a table "
             "for each pair of attributes, in seconds, for queries of at most two attributes; no records. "
+            "integers: whole numbers for every area of a tree that add up to those of larger areas, where "
+            "the full table of some attributes is asked at each area; no records. "
             "auto: mixture, or local where the tests of its fit reject the mixture and pass the tables of "
             "pairs.",
         ),
@@ -53,7 +55,8 @@ def model(
     """Make non-negative, consistent answers of a release, without the data.
 
     It costs no further budget. MODEL gets answers_consistent.parquet: the rows of answers.parquet in the same
-    order, with the column `modelled` beside the unbiased estimate, its standard error and interval. It gets
+    order, with the column `modelled` beside the unbiased estimate, its standard error and interval, and
+    `outside`, which says whether it lies outside that interval. It gets
     model.json, which says how the model was made and tested, and what `matrixdp synthesize MODEL` needs.
     Modelled answers are biased; standard errors and intervals are those of the unbiased estimates. A model
     that does not fit the release is rejected, with the reason.
@@ -99,21 +102,7 @@ def _tell(private: bool, facts: dict[str, str], last: str) -> None:
 def _print(made: mdp.Model, folder: Path, out: Path) -> None:
     from matrixdp.model.folder import BIASED
 
-    tests: dict[str, Any] = dict(made.tests)
-    fit = f"a loss of {tests['loss']:,.0f}, and at most {tests['limit']:,.0f} is explained by noise; "
-    if tests["tables_failed"]:
-        far = f"{tests['tables_failed']:,} are too far off: {'; '.join(tests['failed'])}"
-        fit += f"of {tests['tables']:,} measured tables {far}"
-    else:
-        fit += f"so is each of the {tests['tables']:,} measured tables"
-    facts = {
-        "method": made.method,
-        "seed": str(made.seed),
-        "fit": fit,
-        "accepted": "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it",
-    }
-    if "rejected" in made.made:
-        facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
+    facts = {"method": made.method, **(_drift(made) if made.method == "integers" else _fit(made))}
     known = {"invariants": "invariant", "structural_zeros": "structural zero"}
     kept = [counted(len(made.made[name]), one) for name, one in known.items() if name in made.made]
     if kept:
@@ -123,6 +112,35 @@ def _print(made: mdp.Model, folder: Path, out: Path) -> None:
         facts["records"] = f"matrixdp synthesize {shlex.quote(str(out))} --rows auto --out people.parquet"
     facts["of"] = f"{folder}, measurement {made.measurement_digest[:16]}"
     _tell(made.private, facts, BIASED)
+
+
+def _drift(made: mdp.Model) -> dict[str, str]:
+    """Return how far integers lie from the estimates on average, by level, and what clipping would add."""
+    told = "mean of integers less estimates, by size of the estimate; clipped: that of the estimates at the "
+    told += "smallest areas, rounded, 0 where they are below, and summed"
+    facts = {"drift": told}
+    for one in made.made["levels"]:
+        sizes = [f"{name}: {own['mean']:+.2f}" for name, own in one["drift"].items()]
+        facts[f"  {one['level']}"] = f"{', '.join(sizes)}; clipped: {one['clipped']:+.2f}"
+    return facts
+
+
+def _fit(made: mdp.Model) -> dict[str, str]:
+    tests: dict[str, Any] = dict(made.tests)
+    fit = f"a loss of {tests['loss']:,.0f}, and at most {tests['limit']:,.0f} is explained by noise; "
+    if tests["tables_failed"]:
+        far = f"{tests['tables_failed']:,} are too far off: {'; '.join(tests['failed'])}"
+        fit += f"of {tests['tables']:,} measured tables {far}"
+    else:
+        fit += f"so is each of the {tests['tables']:,} measured tables"
+    facts = {
+        "seed": str(made.seed),
+        "fit": fit,
+        "accepted": "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it",
+    }
+    if "rejected" in made.made:
+        facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
+    return facts
 
 
 def synthesize(

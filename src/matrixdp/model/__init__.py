@@ -1,6 +1,6 @@
 """Models of a release: non-negative, consistent, integer estimates, and records."""
 
 from matrixdp.model.model import Model
-from matrixdp.model.tables import LocalTables, Mixture
+from matrixdp.model.tables import IntegerTable, LocalTables, Mixture
 
-__all__ = ["LocalTables", "Mixture", "Model"]
+__all__ = ["IntegerTable", "LocalTables", "Mixture", "Model"]

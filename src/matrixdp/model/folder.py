@@ -17,7 +17,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import StorageError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.locks import whole_path
-from matrixdp.model.tables import LocalTables, Mixture, Tables
+from matrixdp.model.tables import IntegerTable, LocalTables, Mixture, Tables
 from matrixdp.storage.archive import (
     ArchiveReader,
     ArchiveWriter,
@@ -37,7 +37,7 @@ from matrixdp.storage.formats import load_measurement, save_measurement
 if TYPE_CHECKING:
     from matrixdp.model.model import Model
 
-MODEL_FORMAT, MODEL_VERSION = "matrixdp model", 2
+MODEL_FORMAT, MODEL_VERSION = "matrixdp model", 3
 RECORD, TABLES, MEASUREMENT, ANSWERS = (
     "model.json",
     "model.mdp",
@@ -85,7 +85,7 @@ def save_model(
     It has ``model.json``, which says what it is, that it is biased, how it was made and tested, what is
     promised, and the digest of every file; ``measurement.mdp``, what it is a model of, as it is in the folder
     of the release; ``model.mdp``, its arrays; and ``answers_consistent.parquet``, the rows of the release's
-    ``answers.parquet`` in the same order, with ``modelled`` and ``extrapolated`` beside.
+    ``answers.parquet`` in the same order, with ``modelled``, ``outside`` and ``extrapolated`` beside.
 
     Parameters
     ----------
@@ -263,6 +263,8 @@ def write_tables(path: Path, tables: Tables, made: Mapping[str, Any]) -> None:
                 "weights": archive.add(tables.weights),
                 "factors": {name: archive.add(own) for name, own in tables.factors.items()},
             }
+        elif isinstance(tables, IntegerTable):
+            header["counts"] = [list(tables.attributes), archive.add(tables.counts)]
         else:
             header["tables"] = [[list(names), archive.add(own)] for names, own in tables.tables.items()]
         form = {"format": MODEL_FORMAT, "format_version": MODEL_VERSION}
@@ -283,6 +285,9 @@ def read_tables(path: Path, domain: Domain) -> tuple[Tables, dict[str, Any]]:
         total = header["total"]
         archive.require(type(total) in (int, float), "its total is no number")
         json.dumps(made, allow_nan=False)
+        if "counts" in header:
+            names, counts = header["counts"]
+            return IntegerTable(domain, tuple(map(archive.text, names)), archive.array(counts)), made
         if "tables" in header:
             tables = {
                 tuple(map(archive.text, names)): _numbers(archive, own) for names, own in header["tables"]

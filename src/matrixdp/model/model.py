@@ -11,6 +11,7 @@ from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, determines, embed
@@ -27,6 +28,7 @@ from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import BIASED, Progress, check_record, read_model, save_model
+from matrixdp.model.integers import AreaTable
 from matrixdp.model.likelihood import Evidence, FitTests
 from matrixdp.model.mixture_fit import FITS, choose
 from matrixdp.model.pair_fit import fit_local
@@ -39,7 +41,7 @@ from matrixdp.model.records import (
     counted_table,
     write_records,
 )
-from matrixdp.model.tables import Mixture, Tables, check_answered
+from matrixdp.model.tables import IntegerTable, Mixture, Tables, check_answered
 from matrixdp.plans import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.statistics.intervals import EVERY
@@ -48,7 +50,7 @@ from matrixdp.storage.formats import save_measurement
 
 #: A table in memory has at most this many rows.
 MAX_TABLE_ROWS = 50_000_000
-METHODS = ("auto", "mixture", "local")
+METHODS = ("auto", "mixture", "local", "integers")
 """How a model is made."""
 _MOST_COMPONENTS = 1_000_000
 
@@ -67,7 +69,7 @@ class Model(Displayed):
         What was measured.
     workload : Workload
         What `answers` answers.
-    tables : Mixture or LocalTables
+    tables : Mixture, LocalTables or IntegerTable
         What the model answers from.
     made : mapping
         How it was made, for the record: ``method``, ``seed``, what it was fitted with, ``accepted`` and
@@ -125,8 +127,8 @@ class Model(Displayed):
 
     @property
     def method(self) -> str:
-        """How it was made: ``mixture`` or ``local``."""
-        return "mixture" if isinstance(self.tables, Mixture) else "local"
+        """How it was made: ``mixture``, ``local`` or ``integers``."""
+        return self.tables.method
 
     @property
     def seed(self) -> int:
@@ -136,7 +138,10 @@ class Model(Displayed):
 
     @property
     def accepted(self) -> bool:
-        """Whether it passed the tests of its fit; one that did not is made on request alone."""
+        """Whether it passed the tests of its fit; one that did not is made on request alone.
+
+        Integers are not fitted: they follow from the release by a rule, and are always accepted.
+        """
         return self.made.get("accepted") is True
 
     @property
@@ -182,10 +187,11 @@ class Model(Displayed):
 
     @cached_property
     def answers(self) -> ResultTable:
-        """The workload's answers: the columns of `Release.answers` in the same order, and two more.
+        """The workload's answers: the columns of `Release.answers` in the same order, and three more.
 
-        ``modelled`` is the model's answer, which is biased. ``extrapolated`` says that the measurement does
-        not determine the query; then ``estimate``, ``stddev``, ``lower`` and ``upper`` are null.
+        ``modelled`` is the model's answer, which is biased. ``outside`` says that it lies outside the
+        interval of the unbiased estimate. ``extrapolated`` says that the measurement does
+        not determine the query; then ``estimate``, ``stddev``, ``lower``, ``upper`` and ``outside`` are null.
 
         Raises
         ------
@@ -233,12 +239,15 @@ class Model(Displayed):
             if known:
                 estimates, variances = self.measurement.estimates.answers(wide), self.analysis.variances(wide)
                 figures = (estimates, variances, self.intervals.multipliers((1.0, wide, EVERY)))
-            modelled, done = pa.array(self.tables.answers(group)), 0
+            modelled, done = self.tables.answers(group), 0
             for batch in columns.batches(position, *figures):
                 rows, own = batch.num_rows, batch.columns
                 if not known:
                     own = [*own[: -len(FIGURES)], *[pa.nulls(rows, pa.float64())] * len(FIGURES)]
-                beside = [modelled.slice(done, rows), pa.array(np.full(rows, not known))]
+                answers = pa.array(modelled[done : done + rows])
+                lower, upper = own[-2:]
+                outside = pc.or_(pc.less(answers, lower), pc.greater(answers, upper))
+                beside = [answers, outside, pa.array(np.full(rows, not known))]
                 done += rows
                 yield pa.RecordBatch.from_arrays([*own, *beside], schema=_with(columns.schema))
 
@@ -313,7 +322,7 @@ class Model(Displayed):
     def stratified(self, rows: int | None = None, seed: int | None = None) -> StratifiedRecords:
         """Return the records as codes, to be made in chunks; see `records`."""
         if not isinstance(self.tables, Mixture):
-            found = f"a model by method {self.method!r} has tables of pairs and no records"
+            found = f"a model by method {self.method!r} has tables and no records"
             raise UnsupportedQueryError(f"{found}: make the model with method='mixture'", "not-supported")
         if rows is None and self.size > MAX_ROWS:
             found = f"none beside a total of {self.size:,}"
@@ -364,6 +373,8 @@ class Model(Displayed):
         asked = counted(self.workload.queries, "answer")
         first = f"Model ({self.method}) of {asked} in {counted(len(self.workload), 'group')}, biased"
         passed = f"{'' if self.accepted else 'NOT '}accepted by the tests of its fit"
+        if self.method == IntegerTable.method:
+            passed = "of integers that add up from area to area"
         seeded = "" if self.private else "NOT PRIVATE: the noise was seeded; "
         return first, seeded + passed
 
@@ -390,7 +401,9 @@ def _check_rows(groups: Sequence[Group]) -> None:
 def _with(schema: pa.Schema) -> pa.Schema:
     """Return the columns of answers with those of a model: figures are null where it extrapolates."""
     own = [field.with_nullable(True) if field.name in FIGURES else field for field in schema]
-    return pa.schema([*own, ("modelled", pa.float64()), ("extrapolated", pa.bool_())])
+    return pa.schema(
+        [*own, ("modelled", pa.float64()), ("outside", pa.bool_()), ("extrapolated", pa.bool_())]
+    )
 
 
 # From a release to a model of it.
@@ -412,13 +425,23 @@ def fit_model(
 ) -> Model:
     """Return a model of a release; see `matrixdp.Release.model`."""
     if method not in METHODS:
-        raise SpecificationError(unknown_name(("method",), str(method), "auto, mixture or local", METHODS))
+        raise SpecificationError(
+            unknown_name(("method",), str(method), "auto, mixture, local or integers", METHODS)
+        )
     check_seed(seed)
     for name, number in (("components", components), ("steps", steps)):
         if number is not None and (type(number) is not int or not 1 <= number <= _MOST_COMPONENTS):
             expected = f"an integer from 1 to {_MOST_COMPONENTS:,}"
             raise SpecificationError.at((name,), describe_value(number), expected, code="out-of-range")
     known = Constraints.of(measurement.plan.domain, invariants, structural_zeros)
+    if method == IntegerTable.method:
+        for key in known.written:
+            expected = "method='mixture' or 'local', which keep what is publicly known"
+            raise SpecificationError.at((key,), "method='integers'", expected, code="conflict")
+        areas = AreaTable.of(measurement, workload)
+        counts = areas.integers()
+        told = {"method": method, "seed": seed, "accepted": True, "levels": areas.drift(counts)}
+        return Model(measurement, workload, counts, told, confidence)
     evidence = Evidence.of(measurement, known)
     tables: Tables
     if method == "local":

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,6 +203,8 @@ class Mixture:
     array([65., 35.])
     """
 
+    method: ClassVar[str] = "mixture"
+
     domain: Domain
     total: float
     weights: Array
@@ -363,6 +365,8 @@ class LocalTables:
            [30., 10.]])
     """
 
+    method: ClassVar[str] = "local"
+
     domain: Domain
     total: float
     tables: Mapping[tuple[str, ...], Array]
@@ -434,10 +438,16 @@ class LocalTables:
         >>> tables.answers(ProductGroup("CDF", ("age",), (Prefix(),), (3,)))
         array([ 2.,  5., 10.])
         """
-        if not isinstance(group, ProductGroup):
-            return group.answers(self.marginal(group.attributes)).ravel()
-        asked = asked_attributes(group)
-        return along_axes(self.marginal(asked), (group.sets[name].apply for name in asked)).ravel()
+        return _answers_of(self, group)
+
+
+def _answers_of(tables: LocalTables | IntegerTable, group: Group) -> Array:
+    """Return the answers to a group's queries from the marginal of the attributes that they ask about."""
+    asked = asked_attributes(group)
+    table = tables.marginal(asked)
+    if not isinstance(group, ProductGroup):
+        return group.answers(table).ravel()
+    return along_axes(table, (group.sets[name].apply for name in asked)).ravel()
 
 
 def check_few(
@@ -463,5 +473,110 @@ def check_answered(domain: Domain, group: Group) -> None:
     check_few(domain.sort({source for name in asked_attributes(group) for source in sources(domain, name)}))
 
 
-Tables = Mixture | LocalTables
+# One table of integers.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class IntegerTable:
+    """One table of some attributes, of non-negative integers.
+
+    Parameters
+    ----------
+    domain : Domain
+    attributes : tuple of str
+        Those of the table.
+    counts : ndarray of int64
+        Of the shape of their sizes.
+
+    Raises
+    ------
+    NumericalError
+        If counts are negative, or do not fit the domain.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["female", "male"], "smokes": ["no", "yes"], "age": 99})
+    >>> table = IntegerTable(domain, ("sex", "smokes"), np.array([[45, 15], [30, 10]]))
+    >>> table.total, table.marginal(["smokes"])
+    (100.0, array([75., 25.]))
+    """
+
+    method: ClassVar[str] = "integers"
+
+    domain: Domain
+    attributes: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if not set(self.attributes) <= set(self.domain.names):
+            raise NumericalError(
+                "a table of integers: attributes that the domain does not have", "unknown-name"
+            )
+        shape = tuple(self.domain[name].size for name in self.attributes)
+        if self.counts.dtype != np.int64 or self.counts.shape != shape or not (self.counts >= 0).all():
+            raise NumericalError("a table of integers: numbers below 0, or of another shape", "out-of-range")
+        self.counts.setflags(write=False)
+
+    @property
+    def total(self) -> float:
+        """The number of records."""
+        return float(self.counts.sum())
+
+    def marginal(self, names: Sequence[str]) -> Array:
+        """Return a marginal of attributes of the table, or of those that follow from them.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The attributes, in any order.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If the table does not have one of them.
+        """
+        check_has(self.domain, self.attributes, names)
+        if set(names) <= set(self.attributes):
+            summed = tuple(axis for axis, name in enumerate(self.attributes) if name not in names)
+            kept = [name for name in self.attributes if name in names]
+            table = self.counts.sum(axis=summed).astype(np.float64)
+            return np.transpose(table, [kept.index(name) for name in names])
+        free, cells = cells_of(self.domain, names)
+        assert cells is not None
+        return _sum_cells(self.marginal(free), cells, [self.domain[name].size for name in names])
+
+    def answers(self, group: Group) -> Array:
+        """Return the answers to a group's queries, flat, row-major: integers, unless queries are weighted.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If the table does not have an attribute that they need.
+
+        Examples
+        --------
+        >>> from matrixdp.queries.predicates import Prefix
+        >>> table = IntegerTable(Domain({"age": 3}), ("age",), np.array([2, 3, 5]))
+        >>> table.answers(ProductGroup("CDF", ("age",), (Prefix(),), (3,)))
+        array([ 2.,  5., 10.])
+        """
+        return _answers_of(self, group)
+
+
+def check_has(domain: Domain, table: Sequence[str], names: Sequence[str]) -> None:
+    """Check that a table of integers has attributes, or those that they follow from.
+
+    Raises
+    ------
+    UnsupportedQueryError
+        If it does not; it names them.
+    """
+    lacking = [name for name in names if name not in table and not set(sources(domain, name)) <= set(table)]
+    if lacking:
+        told = f"method 'integers' makes one table, of {', '.join(table)}, which has no {', '.join(lacking)}"
+        raise UnsupportedQueryError(f"{told}: ask for no other attributes", "not-supported")
+
+
+Tables = Mixture | LocalTables | IntegerTable
 """What a model answers from."""

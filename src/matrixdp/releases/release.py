@@ -1273,11 +1273,14 @@ class Release(Displayed):
 
         Parameters
         ----------
-        method : {'auto', 'mixture', 'local'}
+        method : {'auto', 'mixture', 'local', 'integers'}
             ``mixture``: a mixture of products, which answers every query and has records. ``local``: a table
             for each pair of attributes, in seconds, for queries of at most two attributes; without records.
             ``auto``: ``mixture``; where its tests reject it and the tables of pairs serve and pass the same
             tests, ``local``. `made` then has the tests of both, the mixture's under ``rejected``.
+            ``integers``: whole numbers for every area of a tree of areas, which add up to those of larger
+            areas in every cell of a full table that the workload asks at each area; without records, and
+            without any of the options below.
         seed : int
             Of the fits, and of records that are drawn without a seed of their own. No privacy depends on it.
         components, steps : int, optional

@@ -42,7 +42,9 @@ from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
 from matrixdp.model.folder import MODEL_FILES, answers_schema
+from matrixdp.model.integers import AreaTable
 from matrixdp.model.model import tests_of
+from matrixdp.model.tables import IntegerTable
 from matrixdp.plans import Rounds
 from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
@@ -373,6 +375,8 @@ def _widths(expected: pa.Table, column: pa.Field) -> Array:
 
 #: Losses are sums in single precision, in an order that may differ, of differences of large numbers.
 _LOSS = 1e-2
+#: How far integers may be off on average: rounding errors may have decided ties otherwise.
+_TIED = 1e-3
 _FIT = Finding(
     "fit",
     "not checked",
@@ -399,7 +403,7 @@ def verify_model(
         A finding for each subject. ``model``: its files have the digests that are listed, the measurement is
         whole and costs what it says, the arrays are shares or tables that agree, the record says what
         follows, and what it says is publicly known is kept; the tests of its fit have the outcome that is
-        said. ``answers``: both the unbiased and the modelled
+        said, or its integers follow from the measurement. ``answers``: both the unbiased and the modelled
         ones are those that follow, to a millionth of the unbiased standard errors. ``fit`` is not checked:
         that the model was made as it says.
 
@@ -419,7 +423,7 @@ def verify_model(
     if not model.accepted:
         found.append(Finding("model", "ok", "it says that its own tests reject it"))
     found += _known(model)
-    found += _tested(model)
+    found += _integers(model, model.tables) if isinstance(model.tables, IntegerTable) else _tested(model)
     schema = answers_schema(model)
     answers = AnswerFile(path / MODEL_ANSWERS, plain_schema(schema))
     answers.check_schema(schema, model.private)
@@ -447,6 +451,22 @@ def _known(model: Model) -> Iterable[Finding]:
         problems = [str(error)]
     words = "it keeps the published counts and impossible combinations of its record"
     return settled("model", words, problems)
+
+
+def _integers(model: Model, table: IntegerTable) -> Iterable[Finding]:
+    """Return whether integers, and their drift, are those that follow from the measurement."""
+    try:
+        areas = AreaTable.of(model.measurement, model.workload)
+        follows = areas.integers()
+    except (TooLargeError, UnsupportedQueryError) as error:
+        return [Finding("model", "failed", f"its integers: {error}")]
+    if table.attributes != follows.attributes:
+        problems = [f"its table is of {', '.join(table.attributes)}"]
+    elif (off := abs(table.counts - follows.counts)).mean() > _TIED:
+        problems = [f"{int((off > 0).sum()):,} of its integers do not follow"]
+    else:
+        problems = list(differences(model.made.get("levels"), areas.drift(table), ("made", "levels")))
+    return settled("model", "its integers and their drift follow from the measurement", problems)
 
 
 def _tested(model: Model) -> Iterable[Finding]:
