@@ -364,3 +364,16 @@ def test_a_release_is_made_from_the_page_and_spent_once(example, opened):
     until(lambda: "running again spends another" in tab.inner_text("#unreleased"))
     assert len(ledger.entries) == 1
     assert mdp.load_release(file.with_name("survey-release")).private
+
+
+def test_one_failure_does_not_end_the_page(opened):
+    page, file = opened
+    tab = page()
+    file.write_text(TEXT + "# theirs\n", encoding="utf-8")
+    until(lambda: tab.query_selector("#theirs"))
+    tab.route("**/design", lambda route: route.fulfill(body="no JSON"), times=1)
+    tab.evaluate("document.getElementById('theirs').click()")
+    until(lambda: "JSON" in tab.inner_text("#said"))
+    until(lambda: tab.query_selector("#theirs"))
+    tab.click("#theirs")
+    has(tab, "# theirs")
