@@ -278,6 +278,16 @@ def test_a_summary_is_about_the_text_even_where_the_file_is_another_meanwhile(br
     assert "computed" in told["refused"]
 
 
+def test_a_link_to_a_specification_is_read_as_by_the_command(design, ledger, tmp_path):
+    link = tmp_path / "links" / "people.yaml"
+    link.parent.mkdir()
+    link.symlink_to(design.file)
+    offer = summed(Browser(Design(link, "", Records(number=100))))
+    assert offer["refused"] == ""
+    assert offer["data"] == str(mdp.load_specification(link).data)
+    assert offer["ledger"]["path"] == str(ledger.path)
+
+
 SERIES = """\
 data: people.csv
 domain:

@@ -74,6 +74,7 @@ class Design:
     _lock: Any = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
+        self.file = self.file.resolve()  # paths in it are relative to where it is, not to a link
         self.checkout = Checkout(self.file)
 
     def desk(self, page: str) -> Desk:
