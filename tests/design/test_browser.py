@@ -377,3 +377,17 @@ def test_one_failure_does_not_end_the_page(opened):
     until(lambda: tab.query_selector("#theirs"))
     tab.click("#theirs")
     has(tab, "# theirs")
+
+
+def test_what_was_just_typed_is_saved_and_saving_twice_is_no_conflict(opened):
+    page, file = opened
+    tab = page()
+    tab.focus("#text")
+    tab.keyboard.press("Control+End")
+    tab.keyboard.type("# typed")
+    tab.keyboard.press("Control+s")
+    tab.keyboard.press("Control+s")
+    until(lambda: tab.inner_text("#said") == "Saved.")
+    assert "# typed" in file.read_text(encoding="utf-8")
+    time.sleep(0.5)
+    assert not tab.query_selector("#theirs")

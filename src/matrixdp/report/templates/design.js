@@ -335,16 +335,20 @@ function disk(digest) {
   const mine = make("button", { type: "button", id: "mine", click: () => { seen = digest; at("disk").replaceChildren(); save(); } }, "Keep this text, and replace the file");
   at("disk").replaceChildren(make("p", {}, "The file was changed outside this page. Nothing is lost yet."), theirs, mine);
 }
-async function save() {
-  try {
-    const sent = text, found = await post("save", { text: sent, seen });
-    if (!found.saved) return disk(found.disk);
-    saved = sent; seen = found.disk;
-    at("disk").replaceChildren();
-    shown.disk = seen;
-    ready();
-    say("Saved.");
-  } catch (error) { say("Not saved: " + error.message); }
+function save() {
+  const typed = at("text").value;
+  if (document.activeElement === at("text") && typed !== text) { clearTimeout(at("text").wait); put(typed); }
+  return inTurn(async () => {
+    try {
+      const sent = text, found = await post("save", { text: sent, seen });
+      if (!found.saved) return disk(found.disk);
+      saved = sent; seen = found.disk;
+      at("disk").replaceChildren();
+      shown.disk = seen;
+      ready();
+      say("Saved.");
+    } catch (error) { say("Not saved: " + error.message); }
+  });
 }
 
 at("save").addEventListener("click", save);
