@@ -147,7 +147,7 @@ def test_targets_decide_the_budget():
 
 
 REFUSED: dict[tuple[str, str], dict] = {
-    ("privacy", "public_table"): {"public_table": "people.csv"},
+    ("privacy", "public_table"): {"public_table": "peo*.csv"},
     ("missing-column", ""): {"public_table": {"sex": ["f"], "age": [1]}},
     ("out-of-range", "records"): {"records": 0},
     ("too-large", "records"): {"records": 10**12},

@@ -31,11 +31,12 @@ from matrixdp.domain.rules import (
     is_unreadable,
     number_text,
 )
-from matrixdp.errors import MatrixDPError, SourceError
+from matrixdp.errors import MatrixDPError, SourceError, SpecificationError
 from matrixdp.exact.linear import Array
 from matrixdp.forms import names_secret, shown
 from matrixdp.language import marginals
 from matrixdp.privacy import Budget
+from matrixdp.quality import same_table
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 from matrixdp.sources.base import guarded
@@ -590,6 +591,8 @@ def draft_specification(
     ------
     SourceError
         If a table cannot be read, or no attribute can be made of its columns.
+    SpecificationError
+        If the public table is the table itself.
 
     Examples
     --------
@@ -601,6 +604,9 @@ def draft_specification(
     known: dict[str, Proposal] = {}
     found: dict[str, Profile] = {}
     if public_table is not None:
+        if same_table(public_table, data):
+            expected = "a table that is public: its values stand in the text"
+            raise SpecificationError.at(("public_table",), "the table itself", expected, code="privacy")
         public = open_path(public_table)
         book = code_book(public, list(kinds))
         if book is not None:

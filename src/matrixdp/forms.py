@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import math
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -728,6 +730,25 @@ def shown(address: str) -> str:
     # A password may hold what would else end the place.
     plain = None if ":" in place and "@" in "".join(rest) else _PLAIN.fullmatch(place)
     return f"{found[1].lstrip()}://{'...' if plain is None else plain[1]}"
+
+
+def share_files(table: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Return whether two tables have a file in common: at paths, by patterns, or at addresses of SQLite.
+
+    Examples
+    --------
+    >>> share_files("examples/*.parquet", "examples/randhie.parquet"), share_files("a.csv", "a.csv")
+    (True, False)
+    """
+
+    def files(named: str | os.PathLike[str]) -> set[tuple[int, int]]:
+        path = os.fspath(named)
+        path = path.partition(":///")[2] if has_scheme(path, "sqlite") else path
+        own = (path, *glob.glob(path, recursive=True))  # noqa: PTH207 - a name may have brackets
+        stats = map(os.stat, filter(os.path.isfile, own))
+        return {(one.st_dev, one.st_ino) for one in stats}
+
+    return not files(table).isdisjoint(files(other))
 
 
 def names_secret(address: str) -> bool:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -34,7 +33,7 @@ from matrixdp.errors import (
     within,
 )
 from matrixdp.exact.linear import Array
-from matrixdp.forms import describe_value
+from matrixdp.forms import describe_value, share_files
 from matrixdp.ledger import Ledger, in_words
 from matrixdp.measure.measurement import drawn_variances
 from matrixdp.measure.statement import PrivacyStatement, statement
@@ -544,13 +543,11 @@ def _public(written: Specification, table: object, name: str | None, records: in
         return _Public(_spread(written.domain, records), None, False, Unit(unit.records), words)
 
 
-def same_table(table: object, data: Path | str | None) -> bool:
-    """Return whether a public table is the confidential one."""
+def same_table(table: object, data: str | os.PathLike[str] | None) -> bool:
+    """Return whether a public table is the confidential one, or has a file of it."""
     if data is None or not isinstance(table, str | os.PathLike):
         return False
-    given, own = os.fspath(table), os.fspath(data)
-    both = os.path.exists(given) and os.path.exists(own)  # noqa: PTH110 - either may be an address
-    return given == own or (both and os.path.samefile(given, own))  # noqa: PTH121
+    return os.fspath(table) == os.fspath(data) or share_files(table, data)
 
 
 def _spread(domain: Domain, records: int) -> pa.Table:

@@ -386,6 +386,91 @@ def test_the_sheet_is_that_of_the_last_plan(browser):
     assert "http-equiv" in sheet.text
 
 
+def test_what_is_no_number_in_json_is_a_text_there(browser):
+    def no_number(text):
+        raise ValueError(text)
+
+    asked = "marginals: [1], weight: .inf"
+    for text in (TEXT.replace("0.5", ".nan"), TEXT.replace("- marginals: [1]", f"- {{{asked}}}")):
+        answer = browser.post("design", {"page": "page", "text": text})
+        assert json.loads(answer.text, parse_constant=no_number)["problem"]
+
+
+def test_failures_are_told_and_leave_the_file_alone(browser, design, monkeypatch, caplog):
+    from matrixdp.design import app
+
+    def full(*_given):
+        raise OSError(28, "No space left on device")
+
+    body = {"page": "page", "text": "lost: 1\n", "seen": design.on_disk()[1]}
+    monkeypatch.setattr(app, "write_whole", full)
+    assert "No space left" in browser.post("save", body).text
+    monkeypatch.undo()
+    assert browser.post("save", body | {"text": "\ud800"}).status_code == 400
+    assert browser.show(TEXT)["disk"] == body["seen"]
+    assert "no epsilon" in browser.post("design", {"page": "page", "text": TEXT.replace("0.5", "1e308")}).text
+    design.file.write_bytes(TEXT.replace("ours", "M\u00fcller").encode("latin-1"))
+    for path in ("design", "save", "summary"):
+        assert "not UTF-8" in browser.post(path, body).text
+    design.file.unlink()
+    design.file.mkdir()
+    assert "directory" in browser.post("design", body).text
+    assert design.token not in caplog.text
+
+
+def test_who_may_read_the_file_stays_so(browser, design):
+    design.file.chmod(0o600)
+    saved = browser.post("save", {"page": "page", "text": "a: 1\n", "seen": design.on_disk()[1]})
+    assert saved.json["saved"]
+    assert design.file.stat().st_mode & 0o777 == 0o600
+
+
+AREAS = TEXT.replace("[f, m]", "{levels_from: areas.csv}")
+
+
+def test_files_that_a_text_names_are_looked_at_again(browser, design):
+    areas = design.file.with_name("areas.csv")
+    assert "areas.csv" in browser.judged(AREAS)["problem"]["says"]
+    for more, size in (("", 2), ("c,y\n", 3)):
+        areas.write_text(f"area,larger\na,x\nb,x\n{more}", encoding="utf-8")
+        found = browser.judged(AREAS)
+        assert found["certified"]
+        assert found["attributes"][0]["size"] == size
+
+
+def test_the_plan_of_a_page_that_is_gone_is_given_up(design, monkeypatch):
+    from threading import Event
+
+    from matrixdp.design import desk
+
+    begun, ended, steps = Event(), Event(), Event()
+
+    def plan(*_given, progress, **_options):
+        begun.set()
+        try:
+            while not steps.wait(0.01):
+                progress("waiting", None)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(desk, "plan", plan)
+    browser = Browser(design)
+    browser.show()
+    assert begun.wait(30)
+    for number in range(8):
+        browser.name = f"page {number}"
+        browser.show("")
+    given_up = ended.wait(10)
+    steps.set()
+    assert given_up
+
+
+def test_the_usual_port_is_not_named_by_browsers(design):
+    client = application(design, 80).test_client()
+    assert client.get(f"/{design.token}/", headers={"Host": "127.0.0.1"}).status_code == 200
+    assert client.get(f"/{design.token}/", headers={"Host": "127.0.0.1:8000"}).status_code == 403
+
+
 def test_names_that_mean_harm_are_data(design, tmp_path):
     hostile = Design(tmp_path / "<b>.yaml", TEXT.replace("[f, m]", json.dumps(HOSTILE)), design.records)
     browser = Browser(hostile)

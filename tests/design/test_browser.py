@@ -364,3 +364,30 @@ def test_a_release_is_made_from_the_page_and_spent_once(example, opened):
     until(lambda: "running again spends another" in tab.inner_text("#unreleased"))
     assert len(ledger.entries) == 1
     assert mdp.load_release(file.with_name("survey-release")).private
+
+
+def test_one_failure_does_not_end_the_page(opened):
+    page, file = opened
+    tab = page()
+    file.write_text(TEXT + "# theirs\n", encoding="utf-8")
+    until(lambda: tab.query_selector("#theirs"))
+    tab.route("**/design", lambda route: route.fulfill(body="no JSON"), times=1)
+    tab.evaluate("document.getElementById('theirs').click()")
+    until(lambda: "JSON" in tab.inner_text("#said"))
+    until(lambda: tab.query_selector("#theirs"))
+    tab.click("#theirs")
+    has(tab, "# theirs")
+
+
+def test_what_was_just_typed_is_saved_and_saving_twice_is_no_conflict(opened):
+    page, file = opened
+    tab = page()
+    tab.focus("#text")
+    tab.keyboard.press("Control+End")
+    tab.keyboard.type("# typed")
+    tab.keyboard.press("Control+s")
+    tab.keyboard.press("Control+s")
+    until(lambda: tab.inner_text("#said") == "Saved.")
+    assert "# typed" in file.read_text(encoding="utf-8")
+    time.sleep(0.5)
+    assert not tab.query_selector("#theirs")

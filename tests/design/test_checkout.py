@@ -261,6 +261,33 @@ def test_a_ledger_that_others_debited_ends_it(browser, design, ledger):
     assert browser.show(TEXT)["ledger"] is None  # that of the plan is not so any more
 
 
+def test_a_summary_is_about_the_text_even_where_the_file_is_another_meanwhile(browser, design, monkeypatch):
+    other, load = TEXT.replace("0.5", "0.9"), mdp.load_specification
+    browser.judged(other)  # the figures are those of the other, too
+    design.file.write_text(TEXT, encoding="utf-8")
+
+    def elsewhere(*given, **options):
+        design.file.write_text(other, encoding="utf-8")
+        try:
+            return load(*given, **options)
+        finally:
+            design.file.write_text(TEXT, encoding="utf-8")
+
+    monkeypatch.setattr(checkout, "load_specification", elsewhere)
+    told = browser.post("summary", {"page": "page", "text": TEXT}).json
+    assert "computed" in told["refused"]
+
+
+def test_a_link_to_a_specification_is_read_as_by_the_command(design, ledger, tmp_path):
+    link = tmp_path / "links" / "people.yaml"
+    link.parent.mkdir()
+    link.symlink_to(design.file)
+    offer = summed(Browser(Design(link, "", Records(number=100))))
+    assert offer["refused"] == ""
+    assert offer["data"] == str(mdp.load_specification(link).data)
+    assert offer["ledger"]["path"] == str(ledger.path)
+
+
 SERIES = """\
 data: people.csv
 domain:

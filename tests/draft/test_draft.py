@@ -1,9 +1,11 @@
 """Drafts: what they are made of, and that they work at once where a public table says everything."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -34,8 +36,27 @@ def written(path: Path, text: str) -> Path:
 
 
 def drafted(path: Path) -> str:
-    """Return the draft of a table that is its own public table."""
-    return draft_specification(path, public_table=path)
+    """Return the draft of a table of which a copy is public."""
+    with TemporaryDirectory() as folder:
+        return draft_specification(path, public_table=copied(path, Path(folder)))
+
+
+def copied(path: Path, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return Path(shutil.copy(path, folder))
+
+
+@pytest.mark.parametrize("public", ["people.csv", "hard.csv", "soft.csv", "peopl?.csv", "*.csv"])
+@pytest.mark.parametrize("data", ["people.csv", "peopl[e].csv"])
+def test_the_table_itself_is_not_public(data: str, public: str, tmp_path: Path):
+    people = written(tmp_path / "people.csv", ROWS)
+    (tmp_path / "hard.csv").hardlink_to(people)
+    (tmp_path / "soft.csv").symlink_to(people)
+    with pytest.raises(SpecificationError) as caught:
+        draft_specification(tmp_path / data, public_table=tmp_path / public)
+    assert (caught.value.code, caught.value.path) == ("privacy", ("public_table",))
+    told = CliRunner().invoke(app, ["draft", str(tmp_path / data), "--public-table", str(tmp_path / public)])
+    assert (told.exit_code, told.stdout) == (2, "")
 
 
 def test_a_draft_of_csv_leaves_everything_to_be_filled_in(tmp_path: Path):
@@ -218,7 +239,8 @@ def test_a_single_public_value_is_no_whole_list(tmp_path: Path):
         ("domain", "rate", "max"),
         ("domain", "day", "to"),
     }
-    told = CliRunner().invoke(app, ["draft", str(table), "--public-table", str(table)])
+    public = copied(table, tmp_path / "public")
+    told = CliRunner().invoke(app, ["draft", str(table), "--public-table", str(public)])
     assert "domain.region.categories[1]" in told.stderr
     assert told.stdout == text
     book = written(tmp_path / "book.csv", "variable,value,label\nregion,1,north\ncode,7,\n")
@@ -258,7 +280,8 @@ def test_proposals():
 
 def test_the_command_prints_what_validate_takes(tmp_path: Path):
     run = CliRunner().invoke
-    result = run(app, ["draft", "examples/randhie.parquet", "--public-table", "examples/randhie.parquet"])
+    public = copied(Path("examples/randhie.parquet"), tmp_path)
+    result = run(app, ["draft", "examples/randhie.parquet", "--public-table", str(public)])
     assert result.exit_code == 0
     file = written(tmp_path / "drafted.yaml", result.stdout.replace("data: ", f"data: {Path.cwd()}/"))
     assert run(app, ["validate", str(file)]).exit_code == 0
@@ -303,9 +326,9 @@ def test_the_more_records_the_more_pairs_and_most_of_their_counts_are_reliable(t
     rows = ["c0,c1,c2,c3,c4"]
     rows += [",".join(f"v{i * (2 * k + 3) // 7 % (2 * k + 2)}" for k in range(5)) for i in range(900)]
     table = written(tmp_path / "t.csv", "\n".join([*rows, ""]))
-    budget, found = mdp.Budget(epsilon=1, delta=1e-6), []
+    budget, found, public = mdp.Budget(epsilon=1, delta=1e-6), [], copied(table, tmp_path / "public")
     for records in (100, 1_000, 10_000, 1_000_000):
-        text = draft_specification(table, public_table=table, records=records)
+        text = draft_specification(table, public_table=public, records=records)
         specification = mdp.load_specification(text)
         strategy = mdp.select(specification.workload, "gaussian", budget=budget)
         shares = {}

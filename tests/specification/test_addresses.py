@@ -67,6 +67,27 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+#: Where a file of public values may be named, `FILE`: what is wrong with it would be quoted.
+NAMED = [
+    "domain: {sex: {levels_from: FILE}}\nworkload:\n  - marginals: [1]\n",
+    "domain: {sex: [f, m]}\ncodebook: FILE\nworkload:\n  - marginals: [1]\n",
+    "domain_from: FILE\nworkload:\n  - marginals: [1]\n",
+    "domain: {sex: [f, m]}\nworkload:\n  - {dense: FILE, attributes: [sex]}\n",
+    "domain: {sex: [f, m]}\nworkload:\n  - sql_file: FILE\n",
+]
+
+
+@pytest.mark.parametrize("written", NAMED)
+@pytest.mark.parametrize("data", ["people.csv", "peo*.csv", "again.csv"])
+def test_no_error_quotes_a_table_that_is_named_as_public_values(written: str, data: str, folder: Path):
+    (folder / "people.csv").write_text("name,sex\nAnn Example,female\nAnn Example,male\n")
+    text = f"data: {data}\n{written.replace('FILE', 'people.csv')}privacy: {{rho: 0.5}}\n"
+    with pytest.raises(SpecificationError) as caught:
+        load_specification(text, base_path=folder)
+    assert caught.value.code == "privacy"
+    assert "Ann" not in str(caught.value)
+
+
 @pytest.mark.parametrize("data", ["people.csv", "./people.csv", "peo*.csv", "again.csv"])
 def test_a_table_is_no_file_of_public_values(data: str, folder: Path):
     """Else a release would publish its records, whole."""

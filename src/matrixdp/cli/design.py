@@ -78,7 +78,6 @@ def _opened(
 ) -> tuple[Path, str]:
     """Return the file of the specification, and what it begins with where it is not there yet."""
     from matrixdp.draft import draft_specification
-    from matrixdp.quality import same_table
 
     if source is None:
         file, draft = out or Path("design.yaml"), _BLANK
@@ -87,9 +86,6 @@ def _opened(
         file = out or Path(source)
         draft = Path(source).read_text(encoding="utf-8-sig")
     else:
-        if same_table(public_table, source):
-            expected = "a table that is public: its values would be written in the specification"
-            raise wrong("--public-table", "the confidential table itself", expected, "privacy")
         draft = draft_specification(source, table=table, public_table=public_table)
         file = out or Path(f"{Path(source).stem}.yaml")
     if file.exists() and source != str(file):

@@ -9,10 +9,12 @@ design is: the page keeps it, and each change of it.
 from __future__ import annotations
 
 import hashlib
+import math
+import os
 import secrets
 import socket
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -21,7 +23,8 @@ from typing import TYPE_CHECKING, Any, final
 from matrixdp.design.checkout import Checkout
 from matrixdp.design.desk import Desk, Records, read
 from matrixdp.design.text import REMOVED, changed
-from matrixdp.errors import MatrixDPError, needing
+from matrixdp.errors import DEBUG, MatrixDPError, SpecificationError, explained, needing
+from matrixdp.forms import is_unicode
 from matrixdp.quality import LETTERS
 from matrixdp.report import report_release
 from matrixdp.report.html import environment, policy, resource
@@ -71,6 +74,7 @@ class Design:
     _lock: Any = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
+        self.file = self.file.resolve()  # paths in it are relative to where it is, not to a link
         self.checkout = Checkout(self.file)
 
     def desk(self, page: str) -> Desk:
@@ -79,16 +83,22 @@ class Design:
             desk = self.desks.setdefault(page, Desk(self.file, self.records))
             self.desks.move_to_end(page)
             while len(self.desks) > _MOST_PAGES:
-                self.desks.popitem(last=False)
+                self.desks.popitem(last=False)[1].close()
             return desk
 
     def on_disk(self) -> tuple[str, str]:
-        """Return the text of the file and a digest of it; both empty where there is none."""
+        """Return the text of the file and a digest of it; both empty where there is none.
+
+        A file that is not UTF-8 is refused: it would be saved as another.
+        """
         try:
             held = self.file.read_bytes()
+            text = held.decode("utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:
             return "", ""
-        text = held.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            found, expected = "text that is not UTF-8", "a YAML file in UTF-8"
+            raise SpecificationError.at((self.file.name,), found, expected, code="bad-yaml") from None
         return text, hashlib.sha256(held).hexdigest()
 
     def save(self, text: str, seen: object) -> bool:
@@ -110,7 +120,7 @@ def application(design: Design, port: int) -> Flask:
 
     app = Flask("matrixdp.design", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = _MOST_BYTES
-    own, start = f"{HOST}:{port}", f"/{design.token}"
+    own, start = HOST if port == 80 else f"{HOST}:{port}", f"/{design.token}"  # as browsers write it
     style = resource("page.css") + resource("outlook.css") + resource("design.css")
     script = resource("design.js")
     allowed = f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"
@@ -140,6 +150,13 @@ def application(design: Design, port: int) -> Flask:
     def refuse(error: HTTPException) -> Response:
         return Response(f"{error.description}\n", error.code or 500, mimetype="text/plain")
 
+    @app.errorhandler(Exception)
+    def fail(error: Exception) -> Response:
+        # without a traceback in the log, whose line names the address
+        if os.environ.get(DEBUG):
+            raise error
+        return Response(f"{explained(error)}\n", 500, mimetype="text/plain")
+
     def asked() -> tuple[dict[str, Any], str | None, Desk]:
         """Return what a page sent, the text of its design, and its desk."""
         try:
@@ -151,6 +168,8 @@ def application(design: Design, port: int) -> Flask:
         text, page = given.get("text"), given.get("page")
         if not isinstance(text, str | None) or not isinstance(page, str) or len(page) > 64:
             abort(400, "a text and the name of a page are expected")
+        if text is not None and not is_unicode(text):
+            abort(400, "a text without halves of characters is expected")
         return given, text, design.desk(page)
 
     @app.get(f"{start}/")
@@ -172,7 +191,7 @@ def application(design: Design, port: int) -> Flask:
         if "kept" in given:
             desk.kept = given["kept"]
         shown = desk.show(text) | {"text": text, "refused": refused, "disk": digest}
-        return jsonify(shown | {"release": design.checkout.run})
+        return jsonify(_plain(shown) | {"release": design.checkout.run})
 
     @app.post(f"{start}/save")
     def save() -> Response:
@@ -228,6 +247,15 @@ def application(design: Design, port: int) -> Flask:
         return Response(text, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
 
     return app
+
+
+def _plain(value: Any) -> Any:
+    """Return values as JSON has them: what is no finite number there is a text."""
+    if isinstance(value, Mapping):
+        return {name: _plain(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _change(text: str, changes: Any, base: Path) -> tuple[str, dict[str, Any] | None]:

@@ -83,7 +83,8 @@ class Checkout:
         if text != held or not digest:
             expected = "the text of the page: save it first"
             raise SpecificationError.at(("the file",), "another text", expected, code="conflict")
-        written = load_specification(self.file, require_privacy=True)
+        # of the text, not the file, which may hold another by now
+        written = load_specification(f"{text}\n", base_path=self.file.parent, require_privacy=True)
         if outlook is None or outlook.specification.document != written.document:
             expected = "those of this text, computed"
             raise SpecificationError.at(("the figures",), "others, or estimates", expected, code="conflict")

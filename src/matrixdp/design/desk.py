@@ -143,15 +143,25 @@ class Desk:
             f"matrixdp {'series start' if over_time else 'release'} {file} --out {out}",
         ]
 
+    def close(self) -> None:
+        """Give up what is being judged: the page is gone, and others wait."""
+        with self._lock:
+            self._asked = "", None
+
     # Plans are made beside the page; what a change has overtaken ends at its next step, and is not shown.
 
     def _judge(self, text: str, written: Specification | None) -> None:
         with self._lock:
-            if self._asked[0] == text:
+            held = self._asked[1]
+            # files that the text names may have changed, too
+            same = (held and held.document) == (written and written.document)
+            if self._asked[0] == text and same:
                 return
             self._asked, self._problem, self._unmet = (text, written), "", False
-            self.outlook = self._judged.get(text, self.outlook)
-            self._stage = "" if written is None or text in self._judged else "waiting"
+            known = self._judged.get(text)
+            known = known if written and known and known.specification.document == written.document else None
+            self.outlook = known or self.outlook
+            self._stage = "" if written is None or known else "waiting"
             if not self._stage or self._running:
                 return
             self._running = True
@@ -160,14 +170,14 @@ class Desk:
     def _work(self) -> None:
         while True:
             with self._lock:
-                text, written = self._asked
+                asked = text, written = self._asked
                 if written is None or not self._stage:
                     self._running = False
                     return
             outlook, problem, unmet = None, "", False
             with _BUSY:
                 try:
-                    outlook = self._plan(written, self._teller(text))
+                    outlook = self._plan(written, self._teller(asked))
                 except _OutdatedError:
                     continue
                 except MatrixDPError as error:
@@ -175,7 +185,7 @@ class Desk:
                 except Exception as error:  # noqa: BLE001 - the page says so, and goes on
                     problem = explained(error)
             with self._lock:
-                if self._asked[0] == text:
+                if self._asked is asked:
                     self.outlook, self._stage = outlook or self.outlook, ""
                     self._problem, self._unmet = problem, unmet
                     if outlook is not None:
@@ -189,10 +199,10 @@ class Desk:
         tell("choosing a strategy", None)
         return plan(written, **public, records=on.number, prices=False, estimates=True, progress=tell)
 
-    def _teller(self, text: str) -> Callable[[str, float | None], None]:
+    def _teller(self, asked: object) -> Callable[[str, float | None], None]:
         def tell(what: str, _share: float | None) -> None:
             with self._lock:
-                if self._asked[0] != text:
+                if self._asked is not asked:
                     raise _OutdatedError
                 self._stage = what
 

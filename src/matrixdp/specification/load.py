@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -308,13 +307,17 @@ class Specification:
         SpecificationError
             If it is one: a release would publish its records.
         """
-        named = os.fspath(table)
-        for found in filter(os.path.isfile, (named, *glob.glob(named, recursive=True))):  # noqa: PTH207
+        with within("data"):
             for file in self.files:
-                if os.path.samefile(found, file):  # noqa: PTH121
-                    told = f"{file.name!r}, which the specification names as a file of public values, too"
-                    expected = "a table whose records are not published"
-                    raise SpecificationError.at(("data",), told, expected, code="privacy")
+                _check_apart(file, table)
+
+
+def _check_apart(file: Path, table: str | os.PathLike[str]) -> None:
+    """Check that a file whose contents are public is no table of records."""
+    if forms.share_files(file, table):
+        told = f"{file.name!r} as the table and as a file of public values"
+        expected = "two: what is in the file is published"
+        raise SpecificationError.at((), told, expected, code="privacy")
 
 
 def load_specification(
@@ -498,12 +501,17 @@ def read_document(path: Path) -> Document:
     raise SpecificationError.at((str(path),), found, "a YAML file in UTF-8", code=code)
 
 
-def files_under(base: Path, named: set[Path] | None = None) -> ResolvePath:
-    """Return how paths of files are read, and added to those that were named: relative to a folder."""
+def files_under(base: Path, named: set[Path] | None = None, table: Path | str | None = None) -> ResolvePath:
+    """Return how paths of files are read, and added to those that were named: relative to a folder.
+
+    What is wrong with a file is quoted, so none is opened that is the table.
+    """
 
     def under(written: object) -> object:
         if not isinstance(written, str):
             return written
+        if table is not None:
+            _check_apart(base / written, table)
         if named is not None:
             named.add(base / written)
         return base / written
@@ -597,13 +605,15 @@ def _check_series(
 
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     files: set[Path] = set()
+    data = value.get("data") if isinstance(value, Mapping) else None
+    table = _table_under(base, data) if isinstance(data, str) else None
+    resolve = files_under(base, files, table)
     if isinstance(value, Mapping) and "domain_from" in value:
         named = WrittenSpecification.keys()["domain_from"].form
         with within("domain_from"):
-            found = [base / name for name in named.read(value["domain_from"], forms.as_written)]
-        files.update(found)
+            found: list[Any] = list(map(resolve, named.read(value["domain_from"], forms.as_written)))
         value = with_found(value, found, lambda file: read_document(file).value)
-    written = WrittenSpecification.read(value, files_under(base, files))
+    written = WrittenSpecification.read(value, resolve)
     domain, privacy, targets = written.domain, written.privacy, dict(written.targets or {})
     if isinstance(written.codebook, str | Path):
         with within("codebook"):
@@ -641,9 +651,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
             document["privacy"] = exact if ledger is None else exact | {"ledger": ledger}
     elif require_privacy:
         raise SpecificationError.at(("privacy",), "nothing", _BUDGETS, code="missing-key")
-    specification = Specification(
+    return Specification(
         path=path,
-        data=None if written.data is None else _table_under(base, written.data),
+        data=table,
         table=written.table,
         quoted_newlines=written.quoted_newlines,
         domain=domain,
@@ -663,9 +673,6 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         document=document,
         files=frozenset(files),
     )
-    if specification.data is not None:
-        specification.check_table(specification.data)
-    return specification
 
 
 @contextmanager

@@ -156,11 +156,13 @@ def write_durably(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def whole_file(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the path of what becomes a file at the end, which appears whole or not at all."""
+    """Give the path of what becomes a file at the end, whole or not at all; who may read it stays so."""
     target = Path(out).resolve()  # a link stays one
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         made = Path(folder) / "made"
         yield made
+        if target.exists():
+            shutil.copymode(target, made)
         made.replace(target)
 
 

@@ -12,8 +12,9 @@ const counted = (number) => number.toLocaleString("en");
 const odds = (share) => (Math.ceil(1000 * share - 1e-9) / 10).toFixed(1) + "%";
 const say = (words) => { at("said").textContent = words; };
 
+const silent = "The program does not answer. Is it running? Your text is kept here. If a release was under way, the next one for this folder says what it left.";
 async function post(where, body) {
-  const answer = await fetch(where, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page, ...body }) });
+  const answer = await fetch(where, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page, ...body }) }).catch(() => { throw new Error(silent); });
   if (!answer.ok) throw new Error((await answer.text()).trim());
   return answer.json();
 }
@@ -29,14 +30,10 @@ const remember = (key, both = false) => {
 const inTurn = (work) => {
   clearTimeout(timer);
   waiting += 1;
-  return (queue = queue.then(work).finally(() => { waiting -= 1; if (!waiting) timer = setTimeout(() => ask({}), shown && (shown.stage || going()) ? 500 : 4000); }));
+  return (queue = queue.then(work).catch((error) => { say(error.message); return null; }).finally(() => { waiting -= 1; if (!waiting) timer = setTimeout(() => ask({}), shown && (shown.stage || going()) ? 500 : 4000); }));
 };
 async function answered(body) {
-  let found = null;
-  try { found = await post("design", { text, ...body }); } catch (error) {
-    say(error instanceof TypeError ? "The program does not answer. Is it running? Your text is kept here." : error.message);
-    return null;
-  }
+  const found = await post("design", { text, ...body });
   if (shown === null) { seen = found.disk; saved = found.disk ? found.text : null; text = found.text; }
   if (found.text !== text) { remember(body.changes ? body.changes.at(-1).path.join("/") : ""); text = found.text; }
   shown = found;
@@ -286,7 +283,6 @@ function released() {
     ...[...own.failed, ...own.warnings].map((words) => make("p", {}, words)),
   );
 }
-const silent = "The program does not answer. If a release was under way, the next one for this folder says what it left.";
 at("release").addEventListener("click", async () => {
   at("unreleased").textContent = "";
   at("release").disabled = true;
@@ -295,7 +291,7 @@ at("release").addEventListener("click", async () => {
     if (offer.refused) at("unreleased").textContent = offer.refused;
     else {
       const ledger = offer.ledger, number = offer.tables.length;
-      const tables = make("ul", {}, ...offer.tables.map(([title, figures]) => make("li", {}, `${title}: ${counted(figures)}`)));
+      const tables = make("ul", {}, ...offer.tables.map(([title, figures]) => make("li", {}, make("bdi", {}, title), `: ${counted(figures)}`)));
       const facts = {
         "Spends": `${offer.budget}. A reader guesses right at most ${odds(offer.guess)} whether a person is in the data.`,
         "Ledger": ledger ? `${ledger.dataset}: ${ledger.before} left before, at least ${ledger.after} after, of ${ledger.total}` : "none: nothing keeps account of what is spent on these data",
@@ -306,7 +302,7 @@ at("release").addEventListener("click", async () => {
       at("confirm").disabled = false;
       at("checkout").showModal();
     }
-  } catch (error) { at("unreleased").textContent = error instanceof TypeError ? silent : error.message; }
+  } catch (error) { at("unreleased").textContent = error.message; }
   ready();
 });
 at("cancel").addEventListener("click", () => at("checkout").close());
@@ -319,7 +315,7 @@ at("confirm").addEventListener("click", async () => {
     at("unreleased").textContent = found.refused;
     released();
     ask({});
-  } catch (error) { at("unreleased").textContent = error instanceof TypeError ? silent : error.message; }
+  } catch (error) { at("unreleased").textContent = error.message; }
   at("checkout").close();
   (at("released").hidden ? at("save") : at("released")).focus();
 });
@@ -339,16 +335,20 @@ function disk(digest) {
   const mine = make("button", { type: "button", id: "mine", click: () => { seen = digest; at("disk").replaceChildren(); save(); } }, "Keep this text, and replace the file");
   at("disk").replaceChildren(make("p", {}, "The file was changed outside this page. Nothing is lost yet."), theirs, mine);
 }
-async function save() {
-  try {
-    const sent = text, found = await post("save", { text: sent, seen });
-    if (!found.saved) return disk(found.disk);
-    saved = sent; seen = found.disk;
-    at("disk").replaceChildren();
-    shown.disk = seen;
-    ready();
-    say("Saved.");
-  } catch (error) { say("Not saved: " + error.message); }
+function save() {
+  const typed = at("text").value;
+  if (document.activeElement === at("text") && typed !== text) { clearTimeout(at("text").wait); put(typed); }
+  return inTurn(async () => {
+    try {
+      const sent = text, found = await post("save", { text: sent, seen });
+      if (!found.saved) return disk(found.disk);
+      saved = sent; seen = found.disk;
+      at("disk").replaceChildren();
+      shown.disk = seen;
+      ready();
+      say("Saved.");
+    } catch (error) { say("Not saved: " + error.message); }
+  });
 }
 
 at("save").addEventListener("click", save);
