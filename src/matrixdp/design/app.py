@@ -295,7 +295,9 @@ def serve(design: Design, port: int = 0, opened: Callable[[str], None] = print) 
 
     with socket.create_server((HOST, port)) as listening:
         port = listening.getsockname()[1]
-        app, limits = application(design, port), {"max_request_body_size": _MOST_BYTES}
+        # idle connections of others on this machine end soon
+        limits = {"max_request_body_size": _MOST_BYTES, "channel_timeout": 15, "cleanup_interval": 5}
+        app = application(design, port)
         server = waitress.server.create_server(app, sockets=[listening], ident=None, **limits)
         opened(f"http://{HOST}:{port}/{design.token}/")
         server.run()

@@ -27,10 +27,12 @@ const remember = (key, both = false) => {
   last = [key, Date.now()];
   future = [];
 };
+// who does not answer may be gone, and another program at its address: it is asked again by a press alone
+let failures = 0;
 const inTurn = (work) => {
   clearTimeout(timer);
   waiting += 1;
-  return (queue = queue.then(work).catch((error) => { say(error.message); return null; }).finally(() => { waiting -= 1; if (!waiting) timer = setTimeout(() => ask({}), shown && (shown.stage || going()) ? 500 : 4000); }));
+  return (queue = queue.then(work).then((found) => { failures = 0; return found; }, (error) => { failures += 1; say(error.message); return null; }).finally(() => { waiting -= 1; if (!waiting && failures < 5) timer = setTimeout(() => ask({}), shown && (shown.stage || going()) ? 500 : 4000); }));
 };
 async function answered(body) {
   const found = await post("design", { text, ...body });
