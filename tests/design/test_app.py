@@ -187,6 +187,14 @@ def test_each_attribute_says_what_is_wrong_with_it(browser):
     assert "  age: {min: 0, max: 9}   # in years\n" in found["text"]
 
 
+def test_attributes_from_files_are_read_beside_what_is_wrong(browser, design):
+    (design.file.parent / "areas.csv").write_text("tract,state\na,N\nb,N\nc,S\n")
+    text = TEXT.replace("sex: [f, m]", "sex: {levels_from: areas.csv}").replace("max: 9", "max: x")
+    sex, age = browser.show(text)["attributes"]
+    assert (sex["size"], sex["problem"]) == (3, "")
+    assert age["problem"]
+
+
 CHANGES = [
     {"path": ["workload", 1], "value": {"marginals": [["wage"]]}, "check": True},
     {"path": ["workload", 1], "value": {"product": {"sex": "nothing"}}, "check": True},

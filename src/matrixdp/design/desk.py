@@ -13,6 +13,7 @@ from typing import Any, final
 from matrixdp.answers.publication import published_tables
 from matrixdp.design.text import parts
 from matrixdp.domain import Amount, Attribute, Domain
+from matrixdp.domain.parsing import with_paths
 from matrixdp.draft import flow
 from matrixdp.errors import MatrixDPError, PrivacyError, explained, within
 from matrixdp.ledger import Ledger, in_words
@@ -21,6 +22,7 @@ from matrixdp.quality import BudgetQuality, Outlook, plan, promise
 from matrixdp.queries import Group
 from matrixdp.specification import Specification, load_specification, parse_yaml
 from matrixdp.specification.advice import advice
+from matrixdp.specification.load import files_beside
 
 #: A page lists so many tables.
 _SHOWN = 300
@@ -76,10 +78,12 @@ class Desk:
 
     def show(self, text: str) -> dict[str, Any]:
         """Return what a page shows of a text, as plain values; what takes long is begun, and told later."""
-        document, written, problem = read(text, self.file.parent)
+        base = self.file.parent
+        document, written, problem = read(text, base)
         self._judge(text, written)
-        shown: dict[str, Any] = {"problem": problem, "attributes": _attributes(text, document, written)}
-        shown |= {
+        shown: dict[str, Any] = {
+            "problem": problem,
+            "attributes": _attributes(text, document, written, base),
             "commands": self._commands(written),
             "stage": self._stage,
             "failed": self._problem,
@@ -231,13 +235,14 @@ def _target_names(entry: object, groups: Sequence[Group]) -> list[str]:
 
 
 def _attributes(
-    text: str, document: Mapping[str, Any], written: Specification | None
+    text: str, document: Mapping[str, Any], written: Specification | None, base: Path
 ) -> list[dict[str, Any]]:
     """Return the attributes: how each is written, how many values it has, and what is wrong with it."""
     given = document.get("domain")
     if not isinstance(given, Mapping):
         known = () if written is None else written.domain.attributes
         return [_attribute(own.name, own, None) for own in known]
+    resolve = files_beside(document, base)
     texts, unfilled = parts(text, "domain"), parse_yaml(text).unfilled
     found = []
     for name, own in given.items():
@@ -248,7 +253,7 @@ def _attributes(
             found.append(_attribute(name, None, line, problem))
             continue
         try:
-            domain = Domain({name: own}) if written is None else written.domain
+            domain = Domain({name: with_paths(own, resolve)}) if written is None else written.domain
             found.append(_attribute(name, domain[name], line))
         except MatrixDPError as error:
             found.append(_attribute(name, None, line, str(error)))

@@ -603,11 +603,15 @@ def _check_series(
             raise SpecificationError.at(place, found, expected, code="not-supported")
 
 
+def files_beside(value: object, base: Path, named: set[Path] | None = None) -> ResolvePath:
+    """Return how files are read that a specification names, the table of which is none of them."""
+    data = value.get("data") if isinstance(value, Mapping) else None
+    return files_under(base, named, _table_under(base, data) if isinstance(data, str) else None)
+
+
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     files: set[Path] = set()
-    data = value.get("data") if isinstance(value, Mapping) else None
-    table = _table_under(base, data) if isinstance(data, str) else None
-    resolve = files_under(base, files, table)
+    resolve = files_beside(value, base, files)
     if isinstance(value, Mapping) and "domain_from" in value:
         named = WrittenSpecification.keys()["domain_from"].form
         with within("domain_from"):
@@ -653,7 +657,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         raise SpecificationError.at(("privacy",), "nothing", _BUDGETS, code="missing-key")
     return Specification(
         path=path,
-        data=table,
+        data=None if written.data is None else _table_under(base, written.data),
         table=written.table,
         quoted_newlines=written.quoted_newlines,
         domain=domain,
