@@ -14,7 +14,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp import mapped
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import StorageError
+from matrixdp.errors import StorageError, TooLargeError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.mapped import Multiples
 from matrixdp.measure import measurement
@@ -26,6 +26,7 @@ from matrixdp.plans.pieces import PieceEstimates
 from matrixdp.releases import files
 from matrixdp.releases.release import Release
 from matrixdp.releases.transaction import transaction
+from matrixdp.selection.auto import select
 from matrixdp.sources import open_source
 from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement, save_measurement
@@ -236,3 +237,22 @@ def test_a_process_killed_between_slices(areas, tmp_path, monkeypatch):
         pass
     assert error.value.code == "already-spent"
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".unfinished")] == []
+
+
+def test_what_does_not_fit_in_memory_is_rejected_before_anything_is_spent(areas, monkeypatch, tmp_path):
+    """The attribute with levels stands last, so that nothing is cut."""
+    monkeypatch.setenv("MATRIXDP_MEMORY_LIMIT", "3KB")
+    half = {"sets": [[*range(60)], [*range(60, 120)]]}
+    workload = mdp.Workload(
+        mdp.Domain({"sex": 2, "geo": 120}),
+        mdp.product(geo=half, sex="identity"),
+        mdp.product(geo="identity", sex="identity"),
+        mdp.product(geo="identity"),
+    )
+    found = select(workload, noise=GAUSSIAN, mechanism="tree").plan
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(mu=1))
+    before = (tmp_path / "ledger").read_bytes()
+    with pytest.raises(TooLargeError) as caught:
+        measure(found, open_source({"sex": [0], "geo": [0]}), mdp.Budget(mu=1), ledger=ledger)
+    assert "'geo' as the first" in str(caught.value)
+    assert (tmp_path / "ledger").read_bytes() == before

@@ -47,6 +47,7 @@ from matrixdp.plans import (
     Slices,
     Split,
     SplitAnalysis,
+    check_held,
 )
 from matrixdp.plans.persons import Histories, Steps
 from matrixdp.plans.rounds import FIRST_SHARE, averaged
@@ -1012,6 +1013,8 @@ def measure(
     groups = maximal_marginals(plan.positions)
     # what the table cannot answer at all is refused here, and costs nothing
     slices = Slices.of(plan) if second is None else None
+    if slices is None:
+        check_held(plan)
     sliced = None if slices is None else (slices.attribute, slices.width)
     marginals = source.marginals(plan.domain, list(groups), rules, budget.unit, sliced)
     assumptions = source.assumptions(plan.domain)  # a database is opened for them

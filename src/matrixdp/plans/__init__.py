@@ -13,6 +13,7 @@ from matrixdp.plans.pooled import Pooled as Pooled
 from matrixdp.plans.rounds import Rounds as Rounds
 from matrixdp.plans.slices import SlicedEstimates as SlicedEstimates
 from matrixdp.plans.slices import Slices as Slices
+from matrixdp.plans.slices import check_held as check_held
 from matrixdp.plans.split import Direct as Direct
 from matrixdp.plans.split import Split as Split
 from matrixdp.plans.split import SplitAnalysis as SplitAnalysis

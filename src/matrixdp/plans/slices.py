@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix, TreeMatrix
 from matrixdp.exact.linear import Array, along_axes
+from matrixdp.exact.resources import memory_limit
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plans.plan import Estimates, Plan
@@ -28,6 +30,8 @@ Read = Callable[[int, int], Array]
 LEAST_CUT = 2**25
 #: About so many cells does a slice have.
 _CELLS = 2**20
+#: Bytes for each cell of the marginal that is counted and gets its noise: counts, exact and noisy answers.
+_HELD = 48.0
 
 
 @final
@@ -56,9 +60,8 @@ class Slices:
         if not isinstance(plan, Split) or cells <= LEAST_CUT:
             return None
         name = plan.domain.names[0]
-        size = plan.domain[name].size
-        cut = not plan.weights[name].any() and all(_leads(part, name) for part in plan.parts)
-        return cls(plan, max(1, _CELLS * size // cells)) if cut else None
+        width = max(1, _CELLS * plan.domain[name].size // cells)
+        return cls(plan, width) if _cuts(plan, name) else None
 
     @property
     def attribute(self) -> str:
@@ -136,6 +139,33 @@ class Above:
     part: Part
     chosen: NDArray[np.bool_]
     rows: slice
+
+
+def check_held(plan: Plan) -> None:
+    """Reject a plan whose counts and noisy answers do not fit in memory together, before anything is spent.
+
+    Raises
+    ------
+    TooLargeError
+        Names the largest marginal, the bytes, and what would fit.
+    """
+    cells = {part.attributes: plan.domain.cells(part.attributes) for part in plan.parts}
+    largest = max(cells, key=lambda names: cells[names])
+    held = 8.0 * sum(part.rows for part in plan.parts) + _HELD * cells[largest]
+    most = memory_limit()
+    if cells[largest] <= LEAST_CUT or held <= most:
+        return
+    told = f"measuring {', '.join(largest)}: {cells[largest]:,} cells; all that is measured takes about "
+    told += f"{held / 1e9:,.1f} GB at once, of {most / 1e9:,.1f} GB"
+    trees = [name for name in plan.domain.names if _cuts(plan, name)]
+    first = f"{trees[0]!r} as the first attribute of the domain, so that it is measured in slices, or "
+    raise TooLargeError(f"{told}; expected {first if trees else ''}fewer attributes at once")
+
+
+def _cuts(plan: Plan, name: str) -> bool:
+    """Return whether a plan could be cut along an attribute if that were the first."""
+    whole = isinstance(plan, Split) and not plan.weights[name].any()
+    return whole and all(_leads(part, name) for part in plan.parts)
 
 
 def _with(part: Part, matrix: MeasuredMatrix) -> Part:
