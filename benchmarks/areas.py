@@ -162,6 +162,15 @@ class _Classes:
             )
         return list(found * _parts(alone, self.norm))
 
+    def apart(self) -> float:
+        """Return the loss where every class has a budget of its own, the same on all paths."""
+        alone = [
+            tree_shares(self.tree, [own[[place]] for own in self.weights], loss[None], self.norm).loss
+            for place, loss in enumerate(self.losses)
+        ]
+        power = 4 - self.norm
+        return float((np.array(alone) ** (1 / power)).sum() ** power)
+
     def _searched(self, logarithms: Array) -> float:
         return self.loss(_softmax(logarithms))
 
@@ -241,6 +250,7 @@ def select(name: str) -> dict[str, Any]:
         "weights": [weight for _, weight in asked],
         "by_level": ways,
         **{way: _overall(classes, own) for way, own in ways.items()},
+        "apart": math.sqrt(classes.apart() / shares.loss) - 1,
         "rmse": strategy.rmse(specification.budget),
         "gap": math.sqrt(certificate.loss / certificate.lower_bound) - 1,
         "reading": read - begun,
@@ -375,9 +385,9 @@ def integers() -> dict[str, Any]:
         "levels": nation.levels,
         "cells": cells,
         "share_of_cells": {name: float(own.mean()) for name, own in classes.items()},
-        "by_level": {way: _level_errors(nation, own - true) for way, own in ways.items()},
-        "bias": {
-            way: {name: float((own - true)[places].mean()) for name, places in classes.items()}
+        "rows": {
+            way: dict(zip(nation.levels, _level_errors(nation, own - true), strict=True))
+            | {f"bias, {name}": float((own - true)[places].mean()) for name, places in classes.items()}
             for way, own in ways.items()
         },
         "making": taken,

@@ -57,6 +57,11 @@ def areas_page(parts: dict[str, dict[str, Any]], out: Path) -> list[str]:
 _RELEASES = {"areas-counties": "county", "areas-tracts": "tract"}
 
 
+def _gains(rows: dict[str, dict[str, Any]]) -> str:
+    gains = [1 - row["matrixdp"] / row["shares by level"] for row in rows.values()]
+    return f"{100 * min(gains):.1f} to {100 * max(gains):.1f}%"
+
+
 def _spread(level: int) -> str:
     """Return in words how many areas lie in one of a level."""
     groups = Nation.down_to("tract").groups
@@ -87,7 +92,7 @@ def _selection(rows: dict[str, dict[str, Any]], out: Path) -> list[str]:
         for name in _SHOWN
         for place, (level, areas) in enumerate(zip(rows[name]["levels"], rows[name]["areas"], strict=True))
     ]
-    epsilon, everywhere = rows[_EPSILON], rows["up to 3-way at every level"]
+    everywhere = rows["up to 3-way at every level"]
     return [
         "## Selection",
         "",
@@ -111,9 +116,9 @@ def _selection(rows: dict[str, dict[str, Any]], out: Path) -> list[str]:
         "",
         "Where every level asks the same with equal weights, equal shares err exactly as areas alone do: "
         "what large areas gain, small ones lose. "
-        f"Under pure differential privacy shares by area gain most: {plain(epsilon['matrixdp'])} beside "
-        f"{plain(epsilon['shares by level'])}. The bound is one for Gaussian noise there, and no "
-        "Laplace strategy may come near it.",
+        f"Shares by area err {_gains(rows)} less than shares by level, most where levels ask different "
+        "tables: where a state's tables end, its precision takes from the budget of all its tracts. The bound "
+        f"beside *{_EPSILON}* is one for Gaussian noise, and no Laplace strategy may come near it.",
         "",
         "![RMSE by level against the number of areas, for four ways to share a budget: weights decide which "
         "levels err least](areas-errors.png)",
@@ -121,7 +126,7 @@ def _selection(rows: dict[str, dict[str, Any]], out: Path) -> list[str]:
         *table(["workload", "level", "areas", *WAYS], by_level, left=2),
         "",
         "With equal weights the many queries of tracts decide, and the nation gets the more noise, though "
-        "little beside its counts. A weight of 1/areas gives each level the same say.",
+        "little beside its counts. A weight of 1/areas lets all areas of a level count as one.",
         "",
     ]
 
@@ -181,12 +186,12 @@ def _integers(part: dict[str, Any]) -> list[str]:
         "clipped": "tracts set to 0 and rounded, then added up",
         "integers": "whole numbers that add up",
     }
-    levels = list(reversed(row["levels"]))
-    lines = [
-        [words, *[plain(own, 3) for own in reversed(row["by_level"][way])]] for way, words in ways.items()
+    levels, shares = list(reversed(row["levels"])), row["share_of_cells"]
+    lines = [[words, *[plain(row["rows"][way][level], 3) for level in levels]] for way, words in ways.items()]
+    biases = [
+        [words, *[f"{row['rows'][way][f'bias, {name}']:+z.2f}" for name in shares]]
+        for way, words in ways.items()
     ]
-    biases = [[words, *[f"{own:+.2f}" for own in row["bias"][way].values()]] for way, words in ways.items()]
-    shares = row["share_of_cells"]
     told = ", ".join(f"{share(own)} {name}" for name, own in shares.items())
     return [
         "## Whole numbers",
@@ -199,9 +204,9 @@ def _integers(part: dict[str, Any]) -> list[str]:
         "",
         *table(["bias of a tract's cell, by its true count", *shares], biases),
         "",
-        "Tracts alone would be better rounded one by one, if nobody added them up: the error of the nation "
-        "is then nearly all bias. Whole numbers that add up have no such bias in larger areas, but small "
-        "counts move up and large ones beside them down.",
+        "Where tracts are rounded one by one, the errors of larger areas are nearly all bias. Whole numbers "
+        "that add up have no such bias, and err least in tracts; but small counts move up, and large ones "
+        "beside them down.",
         "",
     ]
 
@@ -211,15 +216,15 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
         "## Where others are ahead, and what is not done",
         "",
         f"- *TopDown* ([Abowd and others, 2022]({_TOPDOWN})), which the US Census Bureau made for 2020, runs "
-        "on a cluster for about 8 million blocks. All that it publishes are non-negative whole numbers that "
-        "add up, with invariants such as the population of states. Here whole numbers need one full table "
+        "on a cluster for about 8 million blocks. All its tables are non-negative whole numbers that add up, "
+        "with invariants such as the population of states. Here whole numbers need one full table "
         "down to the smallest areas, and invariants are not for trees. The errors of TopDown are not "
         "compared: they depend on the data.",
-        "- *No cluster.* A release runs on one machine and one thread, and is written to one folder. Answers "
-        "are one file; they are not split by level or state.",
+        "- *No cluster.* A release runs on one machine and is written to one folder. Answers are one file, "
+        "not split by level or state.",
         "- *Later questions* to a release of this size, by `answer`, take seconds and not milliseconds.",
         "- *Areas off the tree*, such as districts that cut counties, are sums of tracts. Measuring them "
-        "beside the tree could lower their errors several times; that is not built.",
+        "beside the tree could lower their errors by a factor of three; that is not built.",
         "- *One tree.* If several attributes have levels, only the largest is a tree.",
         "",
     ]
