@@ -421,7 +421,9 @@ def main(what: str, *given: str) -> None:
     elif what == "select":
         emit(select(*given))
     elif what == "release":
-        emit({"rows": {given[0]: released(given[0], int(given[1]), Path(given[2]) if given[2:] else None)}})
+        row = released(given[0], int(given[1]), Path(given[2]) if given[2:] else None)
+        # what the release took, in place of what the check against the records took
+        emit({key: row[key] for key in ("cpu_seconds", "peak_mb")} | {"rows": {given[0]: row}})
     elif what == "release-step":
         emit(release(Path(given[0])))
     elif what == "integers":

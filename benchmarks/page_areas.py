@@ -117,8 +117,8 @@ def _selection(rows: dict[str, dict[str, Any]], out: Path) -> list[str]:
         "Where every level asks the same with equal weights, equal shares err exactly as areas alone do: "
         "what large areas gain, small ones lose. "
         f"Shares by area err {_gains(rows)} less than shares by level, most where levels ask different "
-        "tables: where a state's tables end, its precision takes from the budget of all its tracts. The bound "
-        f"beside *{_EPSILON}* is one for Gaussian noise, and no Laplace strategy may come near it.",
+        "tables: where a state's tables end, its precision takes from the budget of all its tracts. The "
+        f"bound beside *{_EPSILON}* is one for Gaussian noise, and no Laplace strategy may come near it.",
         "",
         "![RMSE by level against the number of areas, for four ways to share a budget: weights decide which "
         "levels err least](areas-errors.png)",
