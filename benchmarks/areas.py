@@ -1,142 +1,434 @@
-"""A release of marginals in every area of a country: seconds, memory and disk, with nothing selected.
+"""Every area of a nation: selection, whole releases, and whole numbers.
 
-The plan is made by hand: residuals of every marginal of up to three of sex, age, race and hispanic, in every
-area, or in every area of a tree of a nation, states and counties, too. Records are made once, in any order of
-the areas.
+python benchmarks/areas.py selection
+python benchmarks/areas.py release SMALLEST RECORDS [FOLDER]    marginals in every area down to these
+python benchmarks/areas.py integers
 
-python benchmarks/areas.py AREAS RECORDS FOLDER [tree]    in a process of its own, for its memory is told
+A selection, a release and a table of whole numbers are each a process of their own, for its memory is told.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 import tempfile
 import time
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
+from harness import emit, figures_of, measured
+from nation import OTHERS, SUBSETS, Nation, Subset, counts_of, write_records
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 import matrixdp as mdp
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, TreeMatrix
+from matrixdp.domain import Domain
 from matrixdp.exact.resources import peak_memory_mb
 from matrixdp.measure.measurement import measure
-from matrixdp.noise import GAUSSIAN
-from matrixdp.plans import Block, Part, Split
-from matrixdp.plans.split import residual_weights
+from matrixdp.model.tables import IntegerTable
 from matrixdp.releases.release import Release
-from matrixdp.releases.transaction import save_release
-from matrixdp.sources import open_source
+from matrixdp.selection.gram.trees import Tree, tree_loss, tree_shares
+from matrixdp.sources.base import Request, Source
 
-OTHERS = {"sex": 2, "age": 21, "race": 63, "hispanic": 2}
-_AT_ONCE = 1_000_000
+__all__ = ["WAYS", "WORKLOADS"]
 
+Array = NDArray[np.float64]
+#: Of a level: marginals, and the weight of each of their queries.
+Asked = tuple[tuple[Subset, ...], float]
+#: By level the precisions of nodes and classes.
+Precisions = Sequence[Array]
 
-def subsets() -> list[tuple[str, ...]]:
-    """Return the sets of at most three of the attributes beside the area."""
-    return [own for size in range(4) for own in combinations(OTHERS, size)]
-
-
-def levels_of(areas: int) -> list[NDArray[np.int64]]:
-    """Return the state and the county of every area: many small ones, and a few large ones."""
-    random = np.random.default_rng(1)
-    below, levels = areas, []
-    for nodes in (max(1, areas * 3143 // 74000), max(1, areas * 51 // 74000)):
-        ends = np.cumsum(random.lognormal(sigma=1.0, size=nodes))
-        inside = np.searchsorted(ends / ends[-1], (np.arange(below) + 0.5) / below)
-        levels.append(np.unique(inside, return_inverse=True)[1].astype(np.int64))
-        below = int(levels[-1].max()) + 1
-    counties, states = levels
-    return [states[counties], counties]
+#: How a budget may be shared among areas of all levels.
+WAYS = ("areas alone", "equal shares", "shares by level", "matrixdp")
+_SEED = 3
 
 
-def areas_matrix(areas: int, tree: bool) -> MeasuredMatrix:
-    """Return what is measured of areas: each of them, or sums over all levels of a tree, too."""
-    if not tree:
-        return IdentityMatrix(areas)
-    groups = [np.zeros(areas, np.int64), *levels_of(areas), np.arange(areas)]
-    weights = [np.full(int(own.max()) + 1, weight) for own, weight in zip(groups, (3, 2, 2, 3), strict=True)]
-    return TreeMatrix(tuple(groups), tuple(weights))
+def _up_to(most: int, without: tuple[str, ...] = ()) -> tuple[Subset, ...]:
+    return tuple(own for own in SUBSETS if len(own) <= most and not set(own) & set(without))
 
 
-def plan_of(domain: mdp.Domain, tree: bool = False) -> Split:
-    """Return a plan that measures the residual of each marginal in every area, with equal shares."""
-    areas = Block(("geo",), areas_matrix(domain["geo"].size, tree))
-    parts = []
-    for own in subsets():
-        blocks = (areas, *(Block((name,), CenteredMatrix(OTHERS[name])) for name in own))
-        parts.append(Part(("geo", *own), blocks, 1.0).at_cost(GAUSSIAN, 1 / len(subsets())))
-    weights = {name: residual_weights(size) for name, size in OTHERS.items()}
-    return Split(domain, tuple(parts), GAUSSIAN, {"geo": np.zeros(domain["geo"].size), **weights})
+@dataclass(frozen=True)
+class _Workload:
+    """What every level asks, from the nation down; weighted: 1 / areas of the level, in those of the last."""
+
+    asks: tuple[tuple[Subset, ...], ...]
+    smallest: str = "tract"
+    weighted: bool = False
+    noise: str = "gaussian"
+
+    def asked(self, nation: Nation) -> list[Asked]:
+        weights = [nation.counts[-1] / areas if self.weighted else 1.0 for areas in nation.counts]
+        return list(zip(self.asks, weights, strict=True))
 
 
-def workload_of(domain: mdp.Domain, tree: bool = False) -> mdp.Workload:
-    """Return the marginals in every area, and in every area of all levels of a tree."""
-    entries: list[Any] = [mdp.marginals([["geo", *own] for own in subsets()])]
-    if tree:
-        entries.append(mdp.marginals([list(own) for own in subsets()]))
-        for level in levels_of(domain["geo"].size):
-            sets = [np.flatnonzero(level == node).tolist() for node in range(int(level.max()) + 1)]
-            for own in subsets():
-                asked: dict[str, Any] = dict.fromkeys(own, "identity")
-                entries.append(mdp.product(geo={"sets": sets}, **asked))
-    return mdp.Workload(domain, *entries)
+_NO_RACE = _up_to(2, ("race",))
+WORKLOADS: dict[str, _Workload] = {
+    "up to 3-way at every level": _Workload((_up_to(3),) * 4),
+    "3-, 3-, 2-, 1-way": _Workload((_up_to(3), _up_to(3), _up_to(2), _up_to(1))),
+    "4-, 3-, 2-, 1-way, weight 1/areas": _Workload(
+        (_up_to(4), _up_to(3), _up_to(2), _up_to(1)), weighted=True
+    ),
+    "race at nation and tracts": _Workload((_up_to(2), _NO_RACE, _NO_RACE, _up_to(1))),
+    "counts of areas, epsilon 1": _Workload((_up_to(0),) * 4, noise="laplace"),
+    "a million blocks, up to 3-way": _Workload((_up_to(3),) * 6, "block"),
+}
 
 
-def write_records(path: Path, areas: int, records: int) -> None:
-    """Write records in any order; areas and groups have heavy tails."""
-    random = np.random.default_rng(0)
-    sizes = np.cumsum(random.lognormal(size=areas))
-    shares = {name: np.cumsum(random.gamma(0.5, size=size)) for name, size in OTHERS.items()}
-    narrow = dict.fromkeys(OTHERS, np.uint8) | {"geo": np.int32}
-    schema = pa.schema([("geo", pa.int32()), *((name, pa.uint8()) for name in OTHERS)])
-    with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, records, _AT_ONCE):
-            many = min(_AT_ONCE, records - start)
-            drawn = {
-                name: np.searchsorted(own, random.random(many) * own[-1]).astype(narrow[name])
-                for name, own in {"geo": sizes, **shares}.items()
+# Selection.
+
+
+class _Classes:
+    """The residuals of subsets of the other attributes, and what each level asks of them.
+
+    A marginal of B asks the product of the sizes of all attributes outside B of the class of each A' within
+    B. Measured at privacy cost 1, class A' of rank r has the squared error r^2 / N, N the number of cells.
+    """
+
+    def __init__(self, nation: Nation, asked: Sequence[Asked], noise: str) -> None:
+        self.tree, self.noise, self.asked = Tree.of(nation.groups), noise, asked
+        self.areas, cells = nation.counts, math.prod(OTHERS.values())
+        wanted = [own for own in SUBSETS if any(set(own) <= set(one) for level, _ in asked for one in level)]
+        ranks = np.array([math.prod(OTHERS[name] - 1 for name in own) for own in wanted])
+        self.losses = ranks.astype(np.float64) ** 2 / cells
+        self.weights = [
+            weight * np.array([sum(_rest(one) for one in level if set(own) <= set(one)) for own in wanted])
+            for level, weight in asked
+        ]
+
+    @property
+    def norm(self) -> int:
+        return 1 if self.noise == "laplace" else 2
+
+    @property
+    def queries(self) -> list[int]:
+        return [
+            areas * sum(math.prod(OTHERS[name] for name in one) for one in level)
+            for areas, (level, _) in zip(self.areas, self.asked, strict=True)
+        ]
+
+    def loss(self, precisions: Precisions, weights: Precisions | None = None) -> float:
+        own = self.weights if weights is None else weights
+        return tree_loss(self.tree, own, self.losses, precisions, self.norm)
+
+    def by_level(self, precisions: Precisions) -> list[float]:
+        """Return the RMSE of the queries of each level: the loss is linear in their weights."""
+        whole, found = self.loss(precisions), []
+        for level, (_, weight) in enumerate(self.asked):
+            doubled = [own * (2.0 if place == level else 1.0) for place, own in enumerate(self.weights)]
+            found.append((self.loss(precisions, doubled) - whole) / weight)
+        return self._errors(found)
+
+    def _errors(self, losses: Sequence[float]) -> list[float]:
+        factor = 2.0 if self.noise == "laplace" else 1.0
+        return [math.sqrt(factor * own / many) for own, many in zip(losses, self.queries, strict=True)]
+
+    def alone(self) -> list[float]:
+        """Return the same where the smallest areas alone are measured, and larger ones are their sums."""
+        smallest = self.areas[-1]
+        asked = smallest * np.array(self.weights) * self.losses  # every level sums over all smallest areas
+        parts = _parts(asked.sum(axis=0), self.norm)
+        spent = np.array([weight for _, weight in self.asked])[:, None] * parts ** (3 - self.norm)
+        return self._errors((asked / spent).sum(axis=1).tolist())
+
+    def equal(self) -> Precisions:
+        """Return equal shares of the levels, each shared among its classes as is best for it alone."""
+        areas, parts = np.array(self.areas), []
+        for own, many in zip(self.weights, areas, strict=True):
+            parts.append(_parts(many * own * self.losses, self.norm) / len(areas))
+        return parts
+
+    def shared_by_level(self) -> Precisions:
+        """Return shares of levels, class by class: those that are best where all areas of a level are alike.
+
+        Under Laplace noise, where there is one class, the best ones that a search finds.
+        """
+        if self.norm == 1:
+            search = minimize(self._searched, np.zeros(len(self.areas) - 1), method="Nelder-Mead")
+            return _softmax(search.x)
+        found = np.zeros((len(self.areas), len(self.losses)))
+        alone = np.zeros(len(self.losses))
+        for place, loss in enumerate(self.losses):
+            asked = np.array([own[place] for own in self.weights])
+            depth = int(np.flatnonzero(asked).max()) + 1
+            found[:depth, place] = _regular(asked[:depth], self.areas[:depth])
+            own = [level[[place]] for level in found]
+            alone[place] = tree_loss(
+                self.tree, [np.array([one]) for one in asked], np.array([loss]), own, self.norm
+            )
+        return list(found * _parts(alone, self.norm))
+
+    def apart(self) -> float:
+        """Return the loss where every class has a budget of its own, the same on all paths."""
+        alone = [
+            tree_shares(self.tree, [own[[place]] for own in self.weights], loss[None], self.norm).loss
+            for place, loss in enumerate(self.losses)
+        ]
+        power = 4 - self.norm
+        return float((np.array(alone) ** (1 / power)).sum() ** power)
+
+    def _searched(self, logarithms: Array) -> float:
+        return self.loss(_softmax(logarithms))
+
+
+def _softmax(logarithms: Array) -> list[Array]:
+    """Return shares by level with these logarithms relative to that of the last level."""
+    shares = np.exp(np.append(logarithms, 0.0))
+    return list((shares / shares.sum())[:, None])
+
+
+def _rest(subset: Subset) -> int:
+    return math.prod(size for name, size in OTHERS.items() if name not in subset)
+
+
+def _parts(losses: Array, norm: int) -> Array:
+    """Return the shares of classes with these losses at privacy cost 1 that err least in all."""
+    pulls = losses ** (1.0 / (4 - norm))
+    return np.asarray(pulls / pulls.sum())
+
+
+def _regular(asked: Array, areas: Sequence[int]) -> Array:
+    """Return shares of levels from mean sizes (docs/mathematics.md, trees of areas)."""
+    sizes = areas[-1] / np.array(areas)
+    roots = np.sqrt(np.cumsum((asked * sizes)[::-1])[::-1])
+    shares = (roots - np.append(roots[1:], 0.0)) / sizes
+    return np.asarray(shares / shares.sum())
+
+
+def _specification(nation: Nation, asked: Sequence[Asked], noise: str) -> dict[str, Any]:
+    return {
+        "data": "people.parquet",
+        "domain": {nation.smallest: {"levels_from": "areas.csv"}, **OTHERS},
+        "workload": nation.entries(asked),
+        "privacy": {"epsilon": 1} if noise == "laplace" else {"mu": 1},
+    }
+
+
+def _write_specification(folder: Path, specification: dict[str, Any]) -> Path:
+    path = folder / "people.yaml"
+    path.write_text(json.dumps(specification))  # which is YAML too
+    return path
+
+
+def select(name: str) -> dict[str, Any]:
+    """Return the errors of all ways, by level, and what ours took."""
+    workload, nation = WORKLOADS[name], Nation.down_to(WORKLOADS[name].smallest)
+    asked, noise = workload.asked(nation), workload.noise
+    with tempfile.TemporaryDirectory() as folder:
+        nation.write_areas(Path(folder, "areas.csv"))
+        path = _write_specification(Path(folder), _specification(nation, asked, noise))
+        begun = time.process_time()
+        specification = mdp.load_specification(path)
+        read = time.process_time()
+        strategy = mdp.select(specification.workload, budget=specification.budget)
+        taken = time.process_time() - read
+    certificate, peak = strategy.certificate, peak_memory_mb()
+    assert certificate.lower_bound is not None
+    assert specification.budget is not None
+    classes = _Classes(nation, asked, noise)
+    shares = tree_shares(classes.tree, classes.weights, classes.losses, classes.norm)
+    factor = 2.0 if noise == "laplace" else 1.0
+    assert math.isclose(factor * shares.loss, certificate.loss, rel_tol=1e-6), (shares.loss, certificate)
+    ways = {
+        "areas alone": classes.alone(),
+        "equal shares": classes.by_level(classes.equal()),
+        "shares by level": classes.by_level(classes.shared_by_level()),
+        "matrixdp": classes.by_level(shares.precisions),
+    }
+    rows = specification.workload.queries
+    assert sum(classes.queries) == rows
+    return {
+        "levels": nation.levels,
+        "areas": nation.counts,
+        "queries": rows,
+        "noise": noise,
+        "mechanism": strategy.mechanism,
+        "weights": [weight for _, weight in asked],
+        "by_level": ways,
+        **{way: _overall(classes, own) for way, own in ways.items()},
+        "apart": math.sqrt(classes.apart() / shares.loss) - 1,
+        "rmse": strategy.rmse(specification.budget),
+        "gap": math.sqrt(certificate.loss / certificate.lower_bound) - 1,
+        "reading": read - begun,
+        "cpu_seconds": taken,
+        "peak_mb": peak,
+    }
+
+
+def _overall(classes: _Classes, errors: Sequence[float]) -> float:
+    """Return the RMSE over all queries, by their weights."""
+    many = np.array(classes.queries) * [weight for _, weight in classes.asked]
+    return math.sqrt(float((many * np.square(errors)).sum() / many.sum()))
+
+
+# Releases.
+
+
+def release(folder: Path) -> dict[str, Any]:
+    """Release, and return what that took."""
+    begun = time.process_time()
+    mdp.release(folder / "people.yaml", folder / "out", max_answers=10**9)
+    return {"cpu_seconds": time.process_time() - begun, "peak_mb": peak_memory_mb()}
+
+
+def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]:
+    """Return the cost of a release of marginals in every area, and its errors beside the predicted ones."""
+    nation = Nation.down_to(smallest)
+    asked: list[Asked] = [(_up_to(3), 1.0)] * len(nation.levels)
+    with tempfile.TemporaryDirectory(dir=parent) as place:
+        folder = Path(place)
+        nation.write_areas(folder / "areas.csv")
+        write_records(folder / "people.parquet", nation, records)
+        _write_specification(folder, _specification(nation, asked, "gaussian"))
+        took = _own_process("release-step", str(folder))
+        out = folder / "out"
+        sizes = {file.name: file.stat().st_size / 1e6 for file in sorted(out.iterdir())}
+        found = _found(out, nation, asked, records)
+    classes = _Classes(nation, asked, "gaussian")
+    shares = tree_shares(classes.tree, classes.weights, classes.losses)
+    return {
+        "smallest": smallest,
+        "areas": nation.counts,
+        "levels": nation.levels,
+        "queries": sum(classes.queries),
+        "records": records,
+        "files_mb": sizes,
+        "predicted": classes.by_level(shares.precisions),
+        "found": found,
+        **took,
+    }
+
+
+def _found(out: Path, nation: Nation, asked: Sequence[Asked], records: int) -> list[float]:
+    """Return the RMSE of the answers of each level, against the true counts."""
+    batches = (
+        batch.column(0).to_numpy()
+        for batch in pq.ParquetFile(out / "answers.parquet").iter_batches(1 << 20, columns=["estimate"])
+    )
+    held, found = np.zeros(0), []
+    for level, (subsets, _) in enumerate(asked):
+        squares = many = 0.0
+        for subset in subsets:
+            true, done = counts_of(nation, records, level, subset), 0
+            while done < len(true):
+                held = held if len(held) else next(batches)
+                here = held[: len(true) - done]
+                squares += float(np.square(here - true[done : done + len(here)]).sum())
+                held, done = held[len(here) :], done + len(here)
+            many += len(true)
+        found.append(math.sqrt(squares / many))
+    assert not len(held)
+    assert next(batches, None) is None
+    return found
+
+
+# Whole numbers.
+
+_CELLS = {"a": 2, "b": 4, "c": 6}
+
+
+class _Given(Source):
+    """True counts, in place of their hundreds of millions of records."""
+
+    def __init__(self, domain: Domain, counts: NDArray[np.int64]) -> None:
+        self._names, self._counts = domain.names, counts
+
+    def check_columns(self, request: Request) -> None:
+        pass
+
+    def count(self, request: Request) -> Any:
+        for subset in request.subsets:
+            own = self._counts.sum(axis=tuple(i for i, name in enumerate(self._names) if name not in subset))
+            kept = [name for name in self._names if name in subset]
+            yield subset, np.ascontiguousarray(np.transpose(own, [kept.index(name) for name in subset]))
+
+
+def integers() -> dict[str, Any]:
+    """Return the errors of unbiased estimates, of clipped ones and of integers in a table of 48 cells."""
+    nation, random = Nation.down_to("tract"), np.random.default_rng(4)
+    cells, areas = math.prod(_CELLS.values()), nation.counts[-1]
+    base = random.gamma(0.3, 1, cells)
+    spread = np.exp(random.normal(0, 0.4, (areas, 1))) * random.gamma(0.35, 1 / 0.35, (areas, cells))
+    true = random.poisson(4000 * base / base.sum() * spread).astype(np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        nation.write_areas(Path(folder, "areas.csv"))
+        table = {"product": dict.fromkeys(_CELLS, "identity")}
+        levels = ["total", *nation.levels[1:]]
+        specification = mdp.load_specification(
+            {
+                "domain": {"tract": {"levels_from": str(Path(folder, "areas.csv"))}, **_CELLS},
+                "workload": [table | {"at": {"tract": levels}}],
+                "privacy": {"rho": 0.015625},
             }
-            writer.write_table(pa.table(drawn, schema=schema))
+        )
+    workload, budget = specification.workload, specification.budget
+    assert budget is not None
+    strategy = mdp.select(workload, budget=budget)
+    given = _Given(workload.domain, true.reshape(areas, *_CELLS.values()))
+    result = Release(measure(strategy.selection.plan, given, budget, seed_not_private=_SEED), workload)
+    last = workload.groups[-1]
+    unbiased = np.asarray(result.measurement.estimates.answers(last)).reshape(areas, cells)
+    begun = time.process_time()
+    model = result.model("integers")
+    taken = time.process_time() - begun
+    assert isinstance(model.tables, IntegerTable)
+    whole = np.asarray(model.tables.counts).reshape(areas, cells)
+    ways = {"unbiased": unbiased, "clipped": np.maximum(np.rint(unbiased), 0), "integers": whole}
+    classes = {"0": true == 0, "1 to 5": (true > 0) & (true < 6), "6 to 50": (true > 5) & (true < 51)}
+    classes["above 50"] = true > 50
+    return {
+        "areas": nation.counts,
+        "levels": nation.levels,
+        "cells": cells,
+        "share_of_cells": {name: float(own.mean()) for name, own in classes.items()},
+        "rows": {
+            way: dict(zip(nation.levels, _level_errors(nation, own - true), strict=True))
+            | {f"bias, {name}": float((own - true)[places].mean()) for name, places in classes.items()}
+            for way, own in ways.items()
+        },
+        "making": taken,
+    }
 
 
-def main(areas: int, records: int, folder: Path, tree: bool) -> None:
-    """Measure, and write the release; print what each step took."""
-    table = folder / f"records-{areas}-{records}.parquet"
-    if not table.exists():
-        write_records(table, areas, records)
-    domain = mdp.Domain({"geo": areas, **OTHERS})
-    workload = workload_of(domain, tree)
-    clock = time.process_time(), time.monotonic()
-    begun = clock
+def _level_errors(nation: Nation, wrong: Array) -> list[float]:
+    """Return the RMSE of the cells of each level, which are sums over the smallest areas."""
+    found = []
+    for groups in nation.groups:
+        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
+        found.append(math.sqrt(float(np.square(np.add.reduceat(wrong, firsts, axis=0)).mean())))
+    return found
 
-    def told(step: str) -> None:
-        nonlocal clock
-        now = time.process_time(), time.monotonic()
-        took = [f"{new - old:.1f}" for new, old in zip(now, clock, strict=True)]
-        peak = f"peak {peak_memory_mb():,.0f} MB"
-        print(f"{step}: {took[0]} processor seconds, {took[1]} s, {peak}", flush=True)
-        clock = now
 
-    plan = plan_of(domain, tree)
-    told("plan")
-    measured = measure(plan, open_source(str(table)), mdp.Budget(mu=1))
-    told("measure")
-    release = Release(measured, workload)
-    with tempfile.TemporaryDirectory(dir=folder) as parent:
-        out = save_release(release, Path(parent, "out"), max_answers=workload.queries)
-        told("save")
-        for file in sorted(out.rglob("*")):
-            print(f"  {file.relative_to(out)}: {file.stat().st_size / 1e6:,.0f} MB")
-    spent = time.process_time() - begun[0]
-    each = f"{spent:.0f} processor seconds, {areas / spent:.0f} areas a second"
-    print(f"{areas:,} areas, {workload.queries:,} answers: {each}")
+def _own_process(*arguments: str) -> dict[str, Any]:
+    usage = measured([sys.executable, __file__, *arguments], threads=1)
+    figures = figures_of(usage.output)
+    if usage.status or figures is None:
+        sys.exit(f"{' '.join(arguments)}: status {usage.status}")
+    return figures
+
+
+def main(what: str, *given: str) -> None:
+    if what == "selection":
+        rows: dict[str, dict[str, Any]] = {}
+        for name in WORKLOADS:
+            rows[name] = _own_process("select", name)
+            print(f"  {name}: {rows[name]}", file=sys.stderr, flush=True)
+            emit({"rows": rows})
+    elif what == "select":
+        emit(select(*given))
+    elif what == "release":
+        row = released(given[0], int(given[1]), Path(given[2]) if given[2:] else None)
+        # what the release took, in place of what the check against the records took
+        emit({key: row[key] for key in ("cpu_seconds", "peak_mb")} | {"rows": {given[0]: row}})
+    elif what == "release-step":
+        emit(release(Path(given[0])))
+    elif what == "integers":
+        emit(integers())
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(int(given[0]), int(given[1]), Path(given[2]), given[3:] == ["tree"])
+    main(*sys.argv[1:])

@@ -171,6 +171,15 @@ PARTS = [
         patience=2400,
     ),
     Part("persons", "persons with several records, mu = 1, and discovery, epsilon 1", ["persons.py"]),
+    Part("areas-selection", "marginals in every area of a nation: errors", ["areas.py", "selection"]),
+    *(
+        Part(f"areas-{name}", f"a release of marginals in {many}", ["areas.py", "release", level, "1000000"])
+        for name, many, level in (
+            ("counties", "3,143 counties", "county"),
+            ("tracts", "74,000 tracts", "tract"),
+        )
+    ),
+    Part("areas-integers", "whole numbers that add up in 74,000 tracts", ["areas.py", "integers"]),
     Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),
     Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
     Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
