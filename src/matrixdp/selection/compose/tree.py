@@ -24,8 +24,9 @@ from matrixdp.selection.compose.assembly import Measured, measured_pieces, weigh
 from matrixdp.selection.compose.decomposition import is_exact, sub_solver_for
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.gram.beside import Beside
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.trees import Tree, tree_bound, tree_shares
+from matrixdp.selection.gram.trees import Shares, Tree, tree_bound, tree_shares
 from matrixdp.selection.problem.levels import Levels, by_level, levels_of
 from matrixdp.selection.problem.residuals import (
     Pieces,
@@ -90,28 +91,32 @@ def select_tree(
     if not classes:
         raise WorkloadError("every query of the workload is zero: there is nothing to measure")
     progress("sharing the privacy cost among the nodes", None)
-    tree = Tree.of(levels.groups)
     copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
     largest = np.array([one.asked.max() for one in classes])
     by_class = np.stack([one.asked for one in classes], axis=1) / largest
-    weights = _weights(levels, by_class)
+    every, count = _weights(levels, by_class), len(levels.groups)
+    tree, weights = Tree.of(levels.groups), every[:count]
+    beside = Beside(tree, levels.home, levels.beside, tuple(every[count:])) if levels.beside else None
     losses = copies ** (1.0 + 2.0 / noise.norm) * largest
-    shares = tree_shares(tree, weights, losses, noise.norm)
+    shares = tree_shares(tree, weights, losses, noise.norm, beside=beside)
     loss = noise.variance_factor * shares.loss
-    plan = _plan(workload, levels, solver, classes, shares.precisions, noise)
+    plan = _plan(workload, levels, solver, classes, shares, noise)
     same = levels.exact and all(one.same for one in classes)
     if noise.norm == 1 or not same or not is_exact(split, solver, [one.solution for one in classes]):
         return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
     factors = [[block.found for block in one.solution.blocks] for one in classes]
     proved = [math.prod(f.dual_value / f.loss for f in own if isinstance(f, Factor)) for own in factors]
-    bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices)
+    bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices, beside)
     return plan, Certificate(loss, noise.variance_factor * bound, f"every {noise.title} strategy")
 
 
 def _weights(levels: Levels, asked: Array) -> list[Array]:
-    """Return what every node of each level asks of every class; one row where all nodes ask the same."""
+    """Return what every node of each level asks of every class; one row where all nodes ask the same.
+
+    Families beside the levels come after them.
+    """
     found = []
-    for level in range(len(levels.groups)):
+    for level in range(len(levels.groups) + len(levels.beside)):
         pairs = [(own, asked[place]) for place, (at, own) in enumerate(levels.asked) if at == level]
         if all((own == own[0]).all() for own, _ in pairs):
             rows = [own[0] * classes for own, classes in pairs]
@@ -126,22 +131,30 @@ def _plan(
     levels: Levels,
     solver: SubSolver,
     classes: Sequence[_Class],
-    precisions: Sequence[Array],
+    shares: Shares,
     noise: Noise,
 ) -> Plan:
     """Return the plan that measures every node of every class with its share of the privacy cost.
 
-    Shares are integer weights of rows, so that the paths of a class add up exactly.
+    Shares are integer weights of rows, so that the paths of a class add up exactly. Areas beside the levels
+    have the share of the node of their home.
     """
     domain, known, parts = workload.domain, Measured(), []
+    # the node of the home that each area beside the levels lies in
+    firsts = [np.unique(areas, return_index=True)[1] for areas in levels.beside]
+    homes = [levels.groups[levels.home][first] for first in firsts]
     costs = np.zeros(domain[levels.name].size)
     for place, one in enumerate(classes):
-        own = [level[:, place] for level in precisions]
+        own = [level[:, place] for level in shares.precisions]
         depth = max(m for m, level in enumerate(own) if level.any()) + 1
-        roots = [level ** (1.0 / noise.norm) for level in own[:depth]]
+        given = [own[:, place][at] for own, at in zip(shares.beside, homes, strict=True)]
+        across = [pair for pair in zip(levels.beside, given, strict=True) if pair[1].any()]
+        roots = [level ** (1.0 / noise.norm) for level in (*own[:depth], *(share for _, share in across))]
         unit = max(float(level.max()) for level in roots) / 2**_WEIGHT_BITS
         whole = [np.rint(level / unit).astype(np.int64) for level in roots]
-        matrix = TreeMatrix(levels.groups[:depth], (*whole[:-1], np.maximum(whole[-1], 1)))
+        nested = (*whole[: depth - 1], np.maximum(whole[depth - 1], 1))
+        areas = tuple(areas for areas, _ in across)
+        matrix = TreeMatrix(levels.groups[:depth], nested, areas, tuple(whole[depth:]))
         pieces, multipliers = measured_pieces(one.solution, noise, known)
         if multipliers is not None:
             raise TooLargeError("tree: attributes that do not factor")

@@ -47,6 +47,8 @@ Levels = list[Array]
 _ENTRIES = 1 << 17
 #: What families of areas have of the cost at first.
 _BESIDE = 0.3
+#: The least share of a node that areas consist of, of the largest: with less they leave few digits.
+_LEAST_BELOW = 1e-5
 #: Terms of the rational function: below the square root by less than 3e-5 of it over the widest range.
 _TERMS = 24
 #: The widest range of eigenvalues, as a power of 2: smaller ones may lack more.
@@ -368,7 +370,8 @@ class _Search:
         for chunk in self.chunks:
             weights = chunk.of(self.tree, self.weights)
             if chunk.beside:
-                weights[-1] = chunk.beside.raised(weights[-1], chunk.classes, chunk.depth)
+                depth = chunk.beside.depth
+                weights[depth] = chunk.beside.raised(weights[depth], chunk.classes, depth)
             local = _local(self.tree, weights)
             errors = error_of(weights, passes(self.tree, [own**self.power for own in local])[-1])
             alone[chunk.classes] = _root(self.losses[chunk.classes] * errors, self.power)
@@ -398,7 +401,8 @@ class _Search:
             errors, slopes = slopes_of(self.tree, precisions, weights)
         pairs = zip(precisions, slopes, strict=True)
         found = [_root(loss[:, None] * slope * own**2, self.power) for own, slope in pairs]
-        least = LIMITS.least_share ** (1.0 / self.power) * np.max([own.max(axis=-1) for own in found], axis=0)
+        share = LIMITS.least_share if chunk.beside is None else _LEAST_BELOW
+        least = share ** (1.0 / self.power) * np.max([own.max(axis=-1) for own in found], axis=0)
         found[depth] = np.maximum(found[depth], least[:, None])
         return float((loss * errors).sum()), found
 
