@@ -249,15 +249,14 @@ def tree_for(workload: Workload) -> Levels | None:
     """Return the levels of an attribute whose nodes get a precision each, or None where others win.
 
     Levels that ask queries of several kinds of another attribute are better designed together, where that
-    fits: the tree has one strategy for all of them. So are areas that cut across the levels.
+    fits: the tree has one strategy for all of them.
     """
     levels = levels_of(workload, LIMITS.most_unpaired + 1)
     if levels is None:
         return None
     values = len(levels.groups[0])
     fits = LIMITS.search_joint_cells < values <= LIMITS.joint_cells
-    joint = levels.beside or not alike_at_levels(workload, levels)
-    return None if fits and joint else levels
+    return None if fits and not alike_at_levels(workload, levels) else levels
 
 
 def _no_large_tree(facts: Facts) -> str:
