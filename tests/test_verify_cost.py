@@ -207,10 +207,13 @@ def matrices(draw: st.DrawFn) -> tuple[Any, np.ndarray]:
         form = {"kind": kind, "sizes": list(sizes), "branching": branching, "weights": list(weights)}
         return verifier.Block(form, {}), GridTree(sizes, branching, weights).written()
     if kind == "tree":
-        tree = random_tree(np.random.default_rng(draw(st.integers(0, 99))), told=draw(st.booleans()))
-        named = {f"{kind} {k}": array(own) for k, own in enumerate((*tree.groups, *tree.weights))}
-        names, count = list(named), len(tree.groups)
-        form = {"kind": kind, "groups": names[:count], "weights": names[count:]}
+        random = np.random.default_rng(draw(st.integers(0, 99)))
+        tree = random_tree(random, told=draw(st.booleans()), families=draw(st.integers(0, 2)))
+        named, keys = dict[str, Any](), ("groups", "weights", "beside", "beside_weights")
+        for key in keys:
+            named |= {f"{key} {place}": array(one) for place, one in enumerate(getattr(tree, key))}
+        own = {key: [name for name in named if name.split()[0] == key] for key in keys}
+        form = {"kind": kind, **own}
         block = verifier.Block(form, named)
         assert block.written() == tree.written().tolist()
         assert [block.column_sums(p) for p in (1, 2)] == [tree.column_sums(p).tolist() for p in (1, 2)]

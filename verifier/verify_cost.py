@@ -48,7 +48,9 @@ identity over some attributes: each of its cells has noise of its own, and a rec
 That holds in a plan of one part for each marginal, for Laplace noise of one scale b on one lattice that the
 answers are on, for whole records, without row factors or a series. All else is refused.
 A block may be a *tree*: for each level, coarse to fine, the node that each value lies in and an integer
-weight of each node; a row is the sum over the values of a node, times its weight. How much a record costs
+weight of each node; a row is the sum over the values of a node, times its weight. Families of areas that cut
+across these levels are more of such rows: what follows needs no nesting, only that a value lies in one node
+of each level and in one area of each family. How much a record costs
 there depends on its value l. So where parts measure trees over one and the same attributes, each in one block
 and without row factors, they count together: with s_k(l) the sum of the p-th powers of the weights of the
 nodes that l lies in, times the largest sums of the other blocks,
@@ -226,7 +228,7 @@ class Block:
     blocks, each times a weight; `tree-walk`: the sums of a matrix over the nodes of trees and those
     below them, with walks up to the roots; `grid-tree`: the sums over the rectangles of each level
     of a tree over a grid of two attributes, times its weight; or `tree`: the sums over the nodes of
-    each level of a tree of values, each times its weight.
+    each level of a tree of values, and over areas beside it, each times its weight.
     """
 
     def __init__(self, form, arrays):
@@ -317,9 +319,13 @@ class Block:
             raise ValueError("the parent of a node does not come after it")
 
     def read_levels(self, form, arrays):
-        """Read for each level of a tree of values the node of each value and the weight of each node."""
+        """Read for each level of a tree of values the node of each value and the weight of each node.
+
+        After them come families of areas beside the tree: their areas and weights.
+        """
         groups, weights = (
-            [integers(arrays.pop(name)) for name in form[key]] for key in ("groups", "weights")
+            [integers(arrays.pop(name)) for own in (key, beside) for name in form.get(own, [])]
+            for key, beside in (("groups", "beside"), ("weights", "beside_weights"))
         )
         self.levels, self.columns = [*zip(groups, weights)], len(groups[0])
         if len(groups) != len(weights) or any(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.exact import DeficientMatrix, GridTree, IntegerMatrix, MergedMatrix, TreeMatrix, apply_kronecker
 from tests.refusals import calling, numbered
@@ -37,6 +38,16 @@ _NO_TREES: list[tuple[list[list[float]], list[list[float]]]] = [
     ([[0, 0], [0, 1]], [[1], [1, 0]]),
     ([[0, 1]], [[2**30, 1]]),
     ([[0, 0]] * 5, [[2**30 - 1]] * 5),
+]
+_HALVES = np.array([0, 0, 1])
+#: Areas beside two halves, and their weights, that are none.
+_NOT_BESIDE: list[tuple[list[list[int]], list[NDArray[Any]]]] = [
+    ([[0, 1, 0]], [np.array([1, 1])]),  # across a node
+    ([[0, 0, 0]], []),
+    ([[0, 0, 0]], [np.array([-1])]),
+    ([[0, 0, 0]], [np.array([2**16])]),
+    ([[0, 0]], [np.array([1])]),
+    ([[0, 0, 0]], [np.array([1, 1])]),
 ]
 _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     *(("not-converged", "", calling(IntegerMatrix, np.array(rows))) for rows in _SINGULAR),
@@ -72,6 +83,14 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
             calling(TreeMatrix, tuple(map(np.array, levels)), tuple(map(np.array, weights))),
         )
         for levels, weights in _NO_TREES
+    ),
+    *(
+        (
+            "not-converged",
+            "",
+            calling(TreeMatrix, (_HALVES,), (np.array([1, 1]),), tuple(map(np.array, areas)), tuple(own)),
+        )
+        for areas, own in _NOT_BESIDE
     ),
 ]
 REFUSALS = numbered("exact", _ROWS)

@@ -17,22 +17,33 @@ def numbered(codes: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def random_tree(random: np.random.Generator, *, told: bool) -> TreeMatrix:
-    """Return a ragged tree with levels that skip nodes, single children, several roots, unsorted values."""
+def random_tree(random: np.random.Generator, *, told: bool, families: int = 0) -> TreeMatrix:
+    """Return a ragged tree with levels that skip nodes, single children, several roots, unsorted values.
+
+    Families of areas beside it divide the nodes of one of its levels, or all values.
+    """
     size = int(random.integers(1, 13))
     levels = [np.arange(size)] if told else [numbered(random.integers(0, max(1, size // 2), size))]
     for _ in range(random.integers(0, 4)):
         nodes = int(levels[0].max()) + 1
         levels.insert(0, numbered(random.integers(0, max(1, nodes // 2), nodes)[levels[0]]))
     weights = [random.integers(0, 5, int(level.max()) + 1) for level in levels[:-1]]
-    return TreeMatrix(tuple(levels), (*weights, random.integers(1, 5, int(levels[-1].max()) + 1)))
+    weights.append(random.integers(1, 5, int(levels[-1].max()) + 1))
+    home, beside = random.choice([np.zeros_like(levels[-1]), *levels[:-1]]), []
+    for _ in range(families):
+        divided = random.integers(0, 4, int(levels[-1].max()) + 1)[levels[-1]]
+        beside.append(numbered(4 * home + divided))
+    across = tuple(random.integers(0, 5, int(own.max()) + 1) for own in beside)
+    return TreeMatrix(tuple(levels), tuple(weights), tuple(beside), across)
 
 
 def written(tree: TreeMatrix) -> np.ndarray:
     """Write a tree out, node by node."""
     rows = [
         [weight * (node == own) for node in group]
-        for group, weights in zip(tree.groups, tree.weights, strict=True)
+        for group, weights in zip(
+            (*tree.groups, *tree.beside), (*tree.weights, *tree.beside_weights), strict=True
+        )
         for own, weight in enumerate(weights)
         if weight
     ]
@@ -43,6 +54,8 @@ def trees() -> Iterator[TreeMatrix]:
     random = np.random.default_rng(7)
     for place in range(60):
         yield random_tree(random, told=place % 3 > 0)
+    for place in range(80):
+        yield random_tree(random, told=place % 3 > 0, families=1 + place % 2)
 
 
 every_tree = pytest.mark.parametrize("tree", list(trees()), ids=lambda tree: tree.digest()[:20])
@@ -97,7 +110,7 @@ def sets_of(random: np.random.Generator, tree: TreeMatrix) -> Iterator[Predicate
     yield AllRanges()
     yield Matrix(random.normal(size=(3, tree.columns)))
     yield Sets(tuple(tuple(np.flatnonzero(random.random(tree.columns) < share)) for share in (0.0, 0.3, 0.8)))
-    for group in tree.groups:
+    for group in (*tree.groups, *tree.beside):
         yield Sets(tuple(tuple(np.flatnonzero(group == node)) for node in range(group.max() + 1)))
 
 
@@ -108,7 +121,7 @@ def test_variances_and_losses_of_queries(
 ) -> None:
     rows, random = written(tree).astype(float), np.random.default_rng(5)
     inverse = np.linalg.pinv(rows)
-    for name in ("trees", "matrices"):  # several blocks
+    for name in ("trees", "matrices", "beside"):  # several blocks
         monkeypatch.setattr(f"matrixdp.exact.{name}._BLOCK", 1 + 3 * tree.columns)
     if not sparse:
         monkeypatch.setattr(Piece, "entries", lambda self: None)

@@ -24,7 +24,7 @@ noises = pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
 
 def tree_over(size: int, random: np.random.Generator, *, told: bool = True) -> TreeMatrix:
     while True:
-        tree = random_tree(random, told=told)
+        tree = random_tree(random, told=told, families=int(random.integers(0, 2)))
         if tree.columns == size:
             return tree
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from matrixdp.plans import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.problem.gather_groups import GivenGroups
+from matrixdp.selection.problem.levels import levels_of
 
 Groups = NDArray[np.int64]
 
@@ -196,3 +198,79 @@ def test_sets_that_are_no_levels_are_rejected_by_name() -> None:
     with pytest.raises(WorkloadError) as caught:
         select(asked, noise=GAUSSIAN, mechanism="tree")
     assert caught.value.code == "not-supported"
+
+
+def districts(home: Groups, size: int, shift: int) -> Groups:
+    """Divide every node into runs of about so many leaves, which start somewhere within it."""
+    found, last = np.zeros_like(home), 0
+    for node in range(home.max() + 1):
+        leaves = np.roll(np.flatnonzero(home == node), shift)
+        for part in np.array_split(leaves, max(1, round(len(leaves) / size))):
+            found[part] = last
+            last += 1
+    return found
+
+
+ACROSS = {
+    "districts": (BOTH, ONE, ((),), ONE, ()),
+    "much about districts": (((),), ((),), ((),), ((), ()), ()),
+    "two families": (BOTH, ONE, ((),), ONE, ((),)),
+    "nothing about leaves": (BOTH, ONE, (), ONE, ()),
+    "some attributes in districts alone": (((),), ((),), ((),), BOTH, ()),
+}
+
+
+@pytest.mark.parametrize("case", ACROSS)
+def test_areas_that_cut_across_are_near_the_optimum(case: str) -> None:
+    state, county, leaf = ragged(3, (5, 16, 110))
+    families = [sets(districts(state, 9, 3)), sets(districts(state, 14, 6))]
+    asked = workload((sets(state), sets(county), "identity", *families), ACROSS[case], len(leaf))
+    found = select(asked, noise=GAUSSIAN, mechanism="tree")
+    best = select(asked, noise=GAUSSIAN, mechanism="dense", certify=True)
+    bound, optimum = found.certificate.lower_bound, best.certificate
+    assert bound is not None
+    assert optimum.loss * (1 - 1e-4) <= found.certificate.loss <= optimum.loss * 1.025
+    assert optimum.loss * 0.99 <= bound <= optimum.loss * (1 + 1e-6)
+    assert error(found.plan, asked) == pytest.approx(found.certificate.loss, rel=1e-3)
+    assert found.plan.cost <= 1 + 1e-9
+
+
+def test_areas_that_cut_across_and_leave_values_out() -> None:
+    state, county, leaf = ragged(4, (5, 16, 110))
+    some = sets(districts(state, 9, 3), (1, 4))
+    asked = workload((sets(state), sets(county), "identity", some), (BOTH, ONE, ((),), ONE), len(leaf))
+    found = select(asked, noise=GAUSSIAN, mechanism="tree")
+    best = select(asked, noise=GAUSSIAN, mechanism="dense")
+    assert found.certificate.loss <= best.certificate.loss * 1.02
+    assert error(found.plan, asked) == pytest.approx(found.certificate.loss, rel=1e-3)
+
+
+def test_the_longest_chain_of_levels_is_the_tree() -> None:
+    state, county, leaf = ragged(5, (4, 12, 110))
+    across, leaves = districts(state, 20, 7), len(leaf)
+    for levels in itertools.permutations([sets(across), sets(state), sets(county)]):
+        found = levels_of(workload((*levels, "identity"), [((),)] * 4, leaves))
+        assert found is not None
+        [own] = found.beside
+        assert len(np.unique(own * 200 + across)) == across.max() + 1
+        assert found.home == 1
+        pieces = len(np.unique(county * 200 + across))
+        assert [int(level.max()) + 1 for level in found.groups] == [1, 4, 12, pieces, 110]
+        assert [place for place, _ in found.asked if place == 5] == [5]
+
+
+def test_auto_takes_districts_beside_many_tracts() -> None:
+    state, county, leaf = ragged(9, (10, 100, 3_000))
+    levels = (sets(state), sets(county), "identity", sets(districts(state, 60, 11)))
+    found = select(workload(levels, (BOTH, ONE, ((),), ONE), len(leaf)), noise=GAUSSIAN)
+    assert found.mechanism == "tree"
+    assert found.certificate.gap is not None
+    assert found.certificate.gap < 0.02
+    few = ragged(8, (4, 12, 110))
+    small = workload(
+        (sets(few[0]), sets(few[1]), "identity", sets(districts(few[0], 9, 3))),
+        (BOTH, ONE, ((),), ((),)),
+        110,
+    )
+    compared = {one.mechanism for one in select(small, noise=GAUSSIAN).candidates if one.loss}
+    assert {"tree", "residual"} <= compared

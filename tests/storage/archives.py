@@ -160,7 +160,8 @@ def tree() -> Plan:
 
 @cache
 def levels() -> Plan:
-    tree = TreeMatrix((np.array([0, 0, 0]), np.array([0, 1, 0])), (np.array([3]), np.array([1, 2])))
+    nested, across = (np.array([0, 0, 0]), np.array([0, 1, 0])), (np.array([0, 1, 0]),)
+    tree = TreeMatrix(nested, (np.array([3]), np.array([1, 2])), across, (np.array([0, 2]),))
     return Direct(mdp.Domain({"a": 3}), (Part(("a",), (Block(("a",), tree),), 20.0),), GAUSSIAN)
 
 

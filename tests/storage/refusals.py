@@ -328,6 +328,7 @@ _PLANS: list[Callable[[Path], Any]] = [
     of_levels(lambda form: form["weights"].reverse()),
     of_levels(lambda form: form["weights"].pop()),
     of_levels(lambda form: form.update(groups=[], weights=[])),
+    of_levels(lambda form: form.pop("beside")),
     of_levels(lambda form: form["groups"].append(form["groups"][0])),
     of_levels(lambda form: form.update(weights=["none"])),
     of_levels(lambda form: form.pop("groups")),

@@ -28,7 +28,7 @@ def trees(count: int, seed: int = 0) -> list[TreeMatrix]:
     random = np.random.default_rng(seed)
     kept: list[TreeMatrix] = []
     while len(kept) < count:
-        tree = random_tree(random, told=True)
+        tree = random_tree(random, told=True, families=len(kept) % 2)
         kept += [tree] if tree.columns == SIZE else []
     return kept
 

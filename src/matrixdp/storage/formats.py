@@ -170,11 +170,11 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         require(whole, "a tree over a grid does not consist of integers")
         return exact.GridTree(sizes, branching, weights)
     if kind == "tree":
-        nodes, above = ([archive.array(name) for name in form[own]] for own in ("groups", "weights"))
-        whole = all(own.dtype.kind == "i" for own in (*nodes, *above))
+        names = (form["groups"], form["weights"], form.get("beside", []), form.get("beside_weights", []))
+        arrays = [[archive.array(name) for name in own] for own in names]
+        whole = all(own.dtype.kind == "i" for own in chain(*arrays))
         require(whole, "a tree of values does not consist of integers")
-        tree = (tuple(own.astype(np.int64) for own in one) for one in (nodes, above))
-        return exact.TreeMatrix(*tree)
+        return exact.TreeMatrix(*(tuple(own.astype(np.int64) for own in one) for one in arrays))
     if kind == "walk":
         widths = tuple(form["widths"])
         require(all(type(own) is int for own in widths), "the widths of a walk are not integers")

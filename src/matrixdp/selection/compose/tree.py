@@ -25,8 +25,9 @@ from matrixdp.selection.compose.decomposition import is_exact, sub_solver_for
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.compose.whole_table import select_table
+from matrixdp.selection.gram.beside import Beside
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.trees import Tree, tree_bound, tree_shares
+from matrixdp.selection.gram.trees import Shares, Tree, tree_bound, tree_shares
 from matrixdp.selection.problem.levels import Levels, by_level, levels_of, one_product
 from matrixdp.selection.problem.residuals import (
     Pieces,
@@ -85,11 +86,11 @@ def select_tree(
         raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     progress("solving the other attributes", None)
     rest = one_product(workload, levels)
+    if noise.norm == 1 and (rest is None or levels.beside):
+        told = f"levels that ask different queries of other attributes, or do not nest, under {noise} noise"
+        raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     if rest is not None:
         return _of_product(workload, levels, rest, noise, gap)
-    if noise.norm == 1:
-        told = f"levels that ask different queries of other attributes under {noise} noise"
-        raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     asked = by_level(workload, levels)
     split = split_workload(asked, undivided=levels.name)
     solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
@@ -98,21 +99,20 @@ def select_tree(
     if not classes:
         raise WorkloadError("every query of the workload is zero: there is nothing to measure")
     progress("sharing the privacy cost among the nodes", None)
-    tree = Tree.of(levels.groups)
     copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
     largest = np.array([one.asked.max() for one in classes])
     by_class = np.stack([one.asked for one in classes], axis=1) / largest
-    weights = _weights(levels, by_class)
+    tree, weights, beside = _tree(levels, by_class)
     losses = copies**2 * largest
-    shares = tree_shares(tree, weights, losses)
+    shares = tree_shares(tree, weights, losses, beside=beside)
     loss = noise.variance_factor * shares.loss
-    plan = _plan(workload, levels, solver, classes, shares.precisions, noise)
+    plan = _plan(workload, levels, solver, classes, shares, noise)
     same = levels.exact and all(one.same for one in classes)
     if not same or not is_exact(split, solver, [one.solution for one in classes]):
         return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
     factors = [[block.found for block in one.solution.blocks] for one in classes]
     proved = [math.prod(f.dual_value / f.loss for f in own if isinstance(f, Factor)) for own in factors]
-    bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices)
+    bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices, beside)
     return plan, Certificate(loss, noise.variance_factor * bound, f"every {noise.title} strategy")
 
 
@@ -124,14 +124,14 @@ def _of_product(
     Under Gaussian noise no other strategy has less error but for what nodes lose (docs/mathematics.md, the
     product rule).
     """
-    tree, factor = Tree.of(levels.groups), noise.variance_factor
+    factor = noise.variance_factor
     asked = np.zeros((len(levels.asked), 1))
     for group, places in zip(workload, levels.places, strict=True):
         asked[list(places)] += group.weight
-    weights = _weights(levels, asked)
+    tree, weights, beside = _tree(levels, asked)
     others, known = select_table(rest, noise, "optimum" if noise.norm == 2 else "product", gap=gap)
-    shares = tree_shares(tree, weights, np.array([known.loss / factor]), noise.norm)
-    matrix, _ = _tree_matrix(levels, [own[:, 0] for own in shares.precisions], noise)
+    shares = tree_shares(tree, weights, np.array([known.loss / factor]), noise.norm, beside=beside)
+    matrix, _ = _tree_matrix(levels, shares, 0, noise)
     blocks = [Block((levels.name,), matrix), *others.parts[0].blocks]
     plan = Direct.of(workload.domain, blocks, noise)
     gaussian = known if noise.norm == 2 else select_table(rest, GAUSSIAN, "optimum", gap=gap)[1]
@@ -139,21 +139,26 @@ def _of_product(
         return plan, Certificate(factor * shares.loss, None, "no bound for the other attributes")
     proved = np.array([gaussian.lower_bound])
     prices = shares.prices if noise.norm == 2 else tree_shares(tree, weights, proved).prices
-    bound = factor * tree_bound(tree, weights, proved, prices)
+    bound = factor * tree_bound(tree, weights, proved, prices, beside)
     return plan, Certificate(factor * shares.loss, bound, f"every {noise.title} strategy")
 
 
-def _weights(levels: Levels, asked: Array) -> list[Array]:
-    """Return what every node of each level asks of every class; one row where all nodes ask the same."""
+def _tree(levels: Levels, asked: Array) -> tuple[Tree, list[Array], Beside | None]:
+    """Return the tree, what every node of each level asks of every class, and the families beside it.
+
+    One row of weights stands for all nodes that ask the same.
+    """
     found = []
-    for level in range(len(levels.groups)):
+    for level in range(len(levels.groups) + len(levels.beside)):
         pairs = [(own, asked[place]) for place, (at, own) in enumerate(levels.asked) if at == level]
         if all((own == own[0]).all() for own, _ in pairs):
             rows = [own[0] * classes for own, classes in pairs]
             found.append(np.sum([np.zeros(asked.shape[1]), *rows], axis=0))
         else:
             found.append(np.sum([np.outer(own, classes) for own, classes in pairs], axis=0))
-    return found
+    tree, count = Tree.of(levels.groups), len(levels.groups)
+    beside = Beside(tree, levels.home, levels.beside, tuple(found[count:])) if levels.beside else None
+    return tree, found[:count], beside
 
 
 def _plan(
@@ -161,7 +166,7 @@ def _plan(
     levels: Levels,
     solver: SubSolver,
     classes: Sequence[_Class],
-    precisions: Sequence[Array],
+    shares: Shares,
     noise: Noise,
 ) -> Plan:
     """Return the plan that measures every node of every class with its share of the privacy cost.
@@ -171,7 +176,7 @@ def _plan(
     domain, known, parts = workload.domain, Measured(), []
     costs = np.zeros(domain[levels.name].size)
     for place, one in enumerate(classes):
-        matrix, unit = _tree_matrix(levels, [level[:, place] for level in precisions], noise)
+        matrix, unit = _tree_matrix(levels, shares, place, noise)
         pieces, multipliers = measured_pieces(one.solution, noise, known)
         if multipliers is not None:
             raise TooLargeError("tree: attributes that do not factor")
@@ -189,13 +194,23 @@ def _plan(
     return SplitPlan(domain, scaled, noise, weights)
 
 
-def _tree_matrix(levels: Levels, shares: Sequence[Array], noise: Noise) -> tuple[TreeMatrix, float]:
-    """Return the nodes with integer weights for their shares of the cost, and the unit of these."""
-    depth = max(m for m, level in enumerate(shares) if level.any()) + 1
-    roots = [level ** (1.0 / noise.norm) for level in shares[:depth]]
+def _tree_matrix(levels: Levels, shares: Shares, place: int, noise: Noise) -> tuple[TreeMatrix, float]:
+    """Return the nodes with integer weights for the shares of a class, and the unit of these.
+
+    Areas beside the levels have the share of the node of their home.
+    """
+    own = [level[:, place] for level in shares.precisions]
+    depth = max(m for m, level in enumerate(own) if level.any()) + 1
+    across = []
+    for areas, given in zip(levels.beside, shares.beside, strict=True):
+        homes = levels.groups[levels.home][np.unique(areas, return_index=True)[1]]
+        across.append((areas, given[:, place][homes]))
+    across = [(areas, share) for areas, share in across if share.any()]
+    roots = [level ** (1.0 / noise.norm) for level in (*own[:depth], *(share for _, share in across))]
     unit = max(float(level.max()) for level in roots) / 2**_WEIGHT_BITS
     whole = [np.rint(level / unit).astype(np.int64) for level in roots]
-    return TreeMatrix(levels.groups[:depth], (*whole[:-1], np.maximum(whole[-1], 1))), unit
+    nested = (*whole[: depth - 1], np.maximum(whole[depth - 1], 1))
+    return TreeMatrix(levels.groups[:depth], nested, tuple(a for a, _ in across), tuple(whole[depth:])), unit
 
 
 def _solved(solver: SubSolver, sub: SubWorkload) -> _Class | None:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -36,12 +36,19 @@ from numpy.typing import NDArray
 from matrixdp.exact.linear import Array
 from matrixdp.selection.limits import LIMITS
 
+if TYPE_CHECKING:
+    from matrixdp.selection.gram.beside import Beside
+
 Places = NDArray[np.int64]
 #: By level, from the root: of several classes at once, with shape (classes, nodes).
 Levels = list[Array]
 
 #: Nodes times classes that are worked on at once: they fit a cache.
 _ENTRIES = 1 << 17
+#: What families of areas have of the cost at first.
+_BESIDE = 0.3
+#: The least share of a node that areas consist of, of the largest: with less they leave few digits.
+_LEAST_BELOW = 1e-5
 #: Terms of the rational function: below the square root by less than 3e-5 of it over the widest range.
 _TERMS = 24
 #: The widest range of eigenvalues, as a power of 2: smaller ones may lack more.
@@ -113,6 +120,13 @@ class Tree:
         """Return for each node of the next level what its parent has."""
         return np.repeat(own, self.children[level], axis=-1)
 
+    def nodes(self, level: int) -> Places:
+        """Return the place of the node of each value at a level."""
+        nodes = np.arange(self.counts[level])
+        for coarse in range(level, len(self.children)):
+            nodes = np.repeat(nodes, self.children[coarse])
+        return nodes[self.values]
+
     def placed(self, own: Array, level: int) -> Array:
         """Return what the nodes of a level have, by their places, in the order of the caller's numbers."""
         found = np.empty_like(own)
@@ -141,19 +155,23 @@ class Shares:
         The sum over classes of their losses times the errors of the tree.
     prices : ndarray, shape (n,)
         A distribution over values at which the bound of `tree_bound` is near its largest.
+    beside : tuple of ndarray, shape (nodes, classes)
+        The same for each family of areas beside the tree, by the nodes of their home: of every area there.
     """
 
     precisions: tuple[Array, ...]
     loss: float
     prices: Array
+    beside: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some of the classes that end at the same level: the deepest that asks them."""
+    """Some of the classes that end at the same level: the deepest that asks them, or tells their areas."""
 
     depth: int
     classes: Places
+    beside: Beside | None
 
     def of(self, tree: Tree, values: Sequence[Array]) -> Levels:
         """Return what these classes have, down to their last level, by the places of nodes."""
@@ -166,19 +184,27 @@ class _Chunk:
         return found
 
 
-def _chunks(tree: Tree, weights: Sequence[Array], count: int) -> Iterator[_Chunk]:
+def _chunks(
+    tree: Tree, weights: Sequence[Array], count: int, beside: Beside | None = None
+) -> Iterator[_Chunk]:
     """Yield all classes that are asked anywhere."""
-    depths = np.full(count, -1)
+    depths, asks = np.full(count, -1), np.zeros(count, dtype=bool)
     for level, asked in enumerate(weights):
         depths[(asked > 0).reshape(-1, count).any(axis=0)] = level
+    if beside is not None:
+        asks = beside.asks(count)
+        depths[asks] = np.maximum(depths[asks], beside.depth)
     for depth in range(len(weights)):
-        classes = np.flatnonzero(depths == depth)
-        step = max(1, _ENTRIES // sum(tree.counts[: depth + 1]))
-        for start in range(0, len(classes), step):
-            yield _Chunk(depth, classes[start : start + step])
+        for areas in (None, beside) if asks.any() else (None,):
+            classes = np.flatnonzero((depths == depth) & (asks == (areas is not None)))
+            step = max(1, _ENTRIES // sum(tree.counts[: depth + 1]))
+            if areas is not None and len(classes):
+                step = areas.step(depth)
+            for start in range(0, len(classes), step):
+                yield _Chunk(depth, classes[start : start + step], areas)
 
 
-def _passes(tree: Tree, precisions: Levels) -> tuple[Levels, Levels, Levels, Levels]:
+def passes(tree: Tree, precisions: Levels) -> tuple[Levels, Levels, Levels, Levels]:
     """Return variances from below of nodes and sums over children, nodes' parts of these, and variances."""
     own, below, parts = [1.0 / precisions[-1]], list[Array](), list[Array]()
     for level in reversed(range(len(precisions) - 1)):
@@ -193,15 +219,15 @@ def _passes(tree: Tree, precisions: Levels) -> tuple[Levels, Levels, Levels, Lev
     return own, below, parts, variances
 
 
-def _error(weights: Levels, variances: Levels) -> Array:
+def error_of(weights: Levels, variances: Levels) -> Array:
     """Return the error of each class."""
     pairs = zip(weights, variances, strict=True)
     return np.asarray(sum((own * there).sum(axis=-1) for own, there in pairs))
 
 
-def _slopes(tree: Tree, precisions: Levels, weights: Levels) -> tuple[Array, Levels]:
+def slopes_of(tree: Tree, precisions: Levels, weights: Levels) -> tuple[Array, Levels]:
     """Return the error of each class, and by how much it falls with each precision."""
-    own, below, parts, variances = _passes(tree, precisions)
+    own, below, parts, variances = passes(tree, precisions)
     up = [weights[-1]]
     for level in reversed(range(len(below))):
         up.insert(0, weights[level] + tree.sums(parts[level] ** 2 * up[0], level))
@@ -213,7 +239,7 @@ def _slopes(tree: Tree, precisions: Levels, weights: Levels) -> tuple[Array, Lev
         rest = down / (1.0 + precisions[level] * total) ** 2 - tree.sums(pull * part, level) / total
         down = asked * (1.0 - part) + pull / tree.repeats(total, level) + tree.repeats(rest, level)
         slopes.append(own[level + 1] ** 2 * np.maximum(down, 0.0))  # rounding
-    return _error(weights, variances), slopes
+    return error_of(weights, variances), slopes
 
 
 def _local(tree: Tree, weights: Levels) -> Levels:
@@ -257,7 +283,14 @@ def _scales(tree: Tree, pulls: Levels, power: int) -> Levels:
     return found
 
 
-def tree_shares(tree: Tree, weights: Sequence[Array], losses: Array, norm: int = 2, steps: int = 2) -> Shares:
+def tree_shares(
+    tree: Tree,
+    weights: Sequence[Array],
+    losses: Array,
+    norm: int = 2,
+    steps: int = 2,
+    beside: Beside | None = None,
+) -> Shares:
     """Return the shares of all nodes and classes.
 
     Parameters
@@ -273,6 +306,8 @@ def tree_shares(tree: Tree, weights: Sequence[Array], losses: Array, norm: int =
         2: Gaussian noise, whose precision is proportional to the share; 1: Laplace noise, to its square.
     steps : int
         Steps from the start. Laplace noise takes more, until a step gains little.
+    beside : Beside, optional
+        Families of areas that are measured too.
 
     Examples
     --------
@@ -281,17 +316,21 @@ def tree_shares(tree: Tree, weights: Sequence[Array], losses: Array, norm: int =
     >>> [own[0].round(3).tolist() for own in found.precisions], round(found.loss, 3)
     ([[0.236], [0.764]], 6.854)
     """
-    return _Search(tree, weights, losses, 3 - norm).run(steps)
+    return _Search(tree, weights, losses, 3 - norm, beside).run(steps)
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Shares that change in place; what no class has stays untouched, so it takes no memory."""
+    """Shares that change in place; what no class has stays untouched, so it takes no memory.
+
+    After the levels come families of areas, with a share for each node of their home.
+    """
 
     tree: Tree
     weights: Sequence[Array]
     losses: Array
     power: int
+    beside: Beside | None
 
     def run(self, steps: int) -> Shares:
         self._start()
@@ -302,46 +341,69 @@ class _Search:
             done += 1
         loss, prices = self._prices()
         for chunk in self.chunks:
-            for level, own in enumerate(self.shares[: chunk.depth + 1]):
-                own[chunk.classes] = self.tree.placed(own[chunk.classes], level)
-        return Shares(tuple(own.T for own in self.shares), loss, prices)
+            for place in self._places(chunk):
+                own = self.shares[place]
+                own[chunk.classes] = self.tree.placed(own[chunk.classes], self.levels[place])
+        found, last = tuple(own.T for own in self.shares), len(self.tree.order)
+        return Shares(found[:last], loss, prices, found[last:])
 
     @cached_property
     def chunks(self) -> tuple[_Chunk, ...]:
-        return tuple(_chunks(self.tree, self.weights, len(self.losses)))
+        return tuple(_chunks(self.tree, self.weights, len(self.losses), self.beside))
+
+    @cached_property
+    def levels(self) -> list[int]:
+        families = [] if self.beside is None else [self.beside.home] * len(self.beside.areas)
+        return [*range(len(self.tree.order)), *families]
 
     @cached_property
     def shares(self) -> Levels:
-        return [np.zeros((len(self.losses), count)) for count in self.tree.counts]
+        return [np.zeros((len(self.losses), self.tree.counts[level])) for level in self.levels]
+
+    def _places(self, chunk: _Chunk) -> list[int]:
+        families = range(len(self.tree.order), len(self.levels)) if chunk.beside else ()
+        return [*range(chunk.depth + 1), *families]
 
     def _start(self) -> None:
         """Share the cost among classes as is best where each is alone."""
         alone = np.zeros(len(self.losses))
         for chunk in self.chunks:
             weights = chunk.of(self.tree, self.weights)
+            if chunk.beside:
+                depth = chunk.beside.depth
+                weights[depth] = chunk.beside.raised(weights[depth], chunk.classes, depth)
             local = _local(self.tree, weights)
-            errors = _error(weights, _passes(self.tree, [own**self.power for own in local])[-1])
+            errors = error_of(weights, passes(self.tree, [own**self.power for own in local])[-1])
             alone[chunk.classes] = _root(self.losses[chunk.classes] * errors, self.power)
-            for own, there in zip(self.shares, local, strict=False):
-                own[chunk.classes] = there
+            if chunk.beside:
+                families = len(self.levels) - len(self.tree.order)
+                local = [(1.0 - _BESIDE) * own for own in local]
+                local += [np.full((1, 1), _BESIDE / families)] * families
+            for place, there in zip(self._places(chunk), local, strict=True):
+                self.shares[place][chunk.classes] = there
         parts = alone / alone.sum()
         self._scale(lambda _, one: parts[one])
 
     def _scale(self, factor: Callable[[int, int], Array]) -> None:
         for chunk in self.chunks:
-            for level, own in enumerate(self.shares[: chunk.depth + 1]):
+            for place in self._places(chunk):
                 for one in chunk.classes:
-                    own[one] *= factor(level, one)
+                    self.shares[place][one] *= factor(self.levels[place], one)
 
     def _pulls(self, chunk: _Chunk) -> tuple[float, Levels]:
         """Return the loss of some classes and (loss h)^(1/(k+1)) of nodes; at their last level none is 0."""
-        precisions = [own[chunk.classes] ** self.power for own in self.shares[: chunk.depth + 1]]
-        errors, slopes = _slopes(self.tree, precisions, chunk.of(self.tree, self.weights))
-        loss = self.losses[chunk.classes]
+        precisions = [self.shares[place][chunk.classes] ** self.power for place in self._places(chunk)]
+        weights, loss = chunk.of(self.tree, self.weights), self.losses[chunk.classes]
+        depth = chunk.depth
+        if chunk.beside:
+            errors, slopes = chunk.beside.slopes(precisions, weights, chunk.classes)
+        else:
+            errors, slopes = slopes_of(self.tree, precisions, weights)
         pairs = zip(precisions, slopes, strict=True)
         found = [_root(loss[:, None] * slope * own**2, self.power) for own, slope in pairs]
-        least = LIMITS.least_share ** (1.0 / self.power) * np.max([own.max(axis=-1) for own in found], axis=0)
-        found[-1] = np.maximum(found[-1], least[:, None])
+        share = LIMITS.least_share if chunk.beside is None else _LEAST_BELOW
+        least = share ** (1.0 / self.power) * np.max([own.max(axis=-1) for own in found], axis=0)
+        found[depth] = np.maximum(found[depth], least[:, None])
         return float((loss * errors).sum()), found
 
     def _step(self) -> float:
@@ -350,9 +412,9 @@ class _Search:
         for chunk in self.chunks:
             own_loss, found = self._pulls(chunk)
             loss += own_loss
-            for own, total, pulls in zip(self.shares, sums, found, strict=False):
-                own[chunk.classes] = pulls
-                total += pulls.sum(axis=0)
+            for place, pulls in zip(self._places(chunk), found, strict=True):
+                self.shares[place][chunk.classes] = pulls
+                sums[self.levels[place]] += pulls.sum(axis=0)
         scales = _scales(self.tree, sums, self.power)
         self._scale(lambda level, _: scales[level])
         return loss
@@ -369,7 +431,7 @@ class _Search:
             loss += own_loss
             if chunk.depth == depth:
                 own = self.shares[depth][chunk.classes]
-                gains += (found[-1] ** (self.power + 1) / own**self.power).sum(axis=0)
+                gains += (found[depth] ** (self.power + 1) / own**self.power).sum(axis=0)
                 spent += own.sum(axis=0)
         price = gains / spent / tree.summed(np.ones(len(tree.values)))[depth]
         for level in range(depth, len(tree.children)):
@@ -398,17 +460,19 @@ def tree_loss(
     loss = 0.0
     for chunk in _chunks(tree, weights, len(losses)):
         own = [one ** (3 - norm) for one in chunk.of(tree, precisions)]
-        errors = _error(chunk.of(tree, weights), _passes(tree, own)[-1])
+        errors = error_of(chunk.of(tree, weights), passes(tree, own)[-1])
         loss += float((losses[chunk.classes] * errors).sum())
     return loss
 
 
-def tree_bound(tree: Tree, weights: Sequence[Array], losses: Array, prices: Array) -> float:
+def tree_bound(
+    tree: Tree, weights: Sequence[Array], losses: Array, prices: Array, beside: Beside | None = None
+) -> float:
     """Return a loss that no Gaussian strategy goes below.
 
     Parameters
     ----------
-    tree, weights
+    tree, weights, beside
         Those of `tree_shares`.
     losses : ndarray, shape (classes,)
         A lower bound on the squared error of one node for which a class is measured at privacy cost 1.
@@ -423,19 +487,26 @@ def tree_bound(tree: Tree, weights: Sequence[Array], losses: Array, prices: Arra
     """
     p = tree.summed(_distribution(prices))
     trace = 0.0
-    for chunk in _chunks(tree, weights, len(losses)):
+    for chunk in _chunks(tree, weights, len(losses), beside):
         weight, last = chunk.of(tree, weights), p[chunk.depth]
         rows = weight[0] * p[0]
         for level in range(chunk.depth):
             rows = tree.repeats(rows, level) + weight[level + 1] * p[level + 1]
-        largest, ends = rows.max(axis=-1), weight[-1] * last
+        ends = weight[-1] * last
+        if chunk.beside:
+            areas, every = chunk.beside.priced(last, chunk.classes, chunk.depth)
+            rows, ends = rows + areas, np.concatenate([ends, every], axis=1)
+        largest = rows.max(axis=-1)
         least = np.min(ends, axis=-1, initial=np.inf, where=ends > 0.0)
         range_ = np.clip(np.ceil(np.log2(largest / least)), 0, _WIDEST).astype(int)
         factors, shifts = np.array([_rational(int(one)) for one in range_]).transpose(1, 2, 0)
         unit = largest / 2.0**range_
         for factor, shift in zip(factors * np.sqrt(unit), shifts * unit, strict=True):
             measured = [*weight[:-1], weight[-1] + shift[:, None] / last]
-            errors = _error(weight, _passes(tree, measured)[-1])
+            if chunk.beside:
+                errors = chunk.beside.error(measured, weight, chunk.classes)
+            else:
+                errors = error_of(weight, passes(tree, measured)[-1])
             trace += float((np.sqrt(losses[chunk.classes]) * factor * errors).sum())
     return trace * trace * (1.0 - _ROUNDING)
 

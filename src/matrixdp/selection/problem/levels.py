@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import final
 from weakref import WeakKeyDictionary
@@ -21,6 +21,8 @@ Places = NDArray[np.int64]
 
 #: Trees of areas are seldom deeper; of more sets few are levels.
 _MOST_LEVELS = 30
+#: Of more families that cut across the levels there is no tree to speak of.
+_MOST_BESIDE = 4
 
 
 @final
@@ -53,11 +55,17 @@ class Levels:
         For each level the node of each value. Each level refines the one before. Values that a level has no
         set for, and that lie in one node of the level before, are a node that nothing is asked of.
     asked : tuple of (int, ndarray of shape (nodes,))
-        What predicate sets ask: a level, and the weight of each of its nodes.
+        What predicate sets ask: a level, and the weight of each of its nodes; after the levels come the
+        families beside them.
     places : tuple of tuple of int
         Which of these each query group asks.
     exact : bool
         Whether these weights are all that single queries have: they do not change along other attributes.
+    beside : tuple of ndarray of int64, shape (n,)
+        Families of sets that do not nest in the levels: the area of each value, those without a set apart.
+        Every area lies in one node of the level ``home`` and consists of nodes of the last level.
+    home : int
+        The finest level of which that is so.
     """
 
     name: str
@@ -65,6 +73,8 @@ class Levels:
     asked: tuple[tuple[int, Array], ...]
     places: tuple[tuple[int, ...], ...]
     exact: bool
+    beside: tuple[Places, ...] = ()
+    home: int = 0
 
 
 #: The levels that were looked for, by workload.
@@ -74,7 +84,8 @@ _FOUND: WeakKeyDictionary[Workload, dict[int, Levels | None]] = WeakKeyDictionar
 def levels_of(workload: Workload, least: int = 1) -> Levels | None:
     """Return the largest attribute whose predicate sets are levels of a tree, with them; None without one.
 
-    It has at least so many values, and two levels beside the total.
+    It has at least so many values, and two levels below the total. Sets that do not nest in the longest
+    chain of levels are beside them.
 
     Of weights of single queries the mean over other attributes counts.
 
@@ -96,7 +107,7 @@ def levels_of(workload: Workload, least: int = 1) -> Levels | None:
 
 
 def _levels(workload: Workload, name: str) -> Levels | None:
-    """Return the levels of an attribute; None where its sets are none, or there is but one."""
+    """Return the levels of an attribute; None where its sets are none, or no two nest."""
     size, exact = workload.domain[name].size, True
     known: dict[Hashable, list[Level]] = {}
     keys: list[Hashable] = []
@@ -118,34 +129,80 @@ def _levels(workload: Workload, name: str) -> Levels | None:
     root = np.zeros(size, dtype=np.int64)
     different = {level.nodes.tobytes(): level.nodes for own in known.values() for level in own}
     different.pop(root.tobytes(), None)
-    groups, numbers, sets = [root], {root.tobytes(): 0}, [np.zeros(1, dtype=np.int64)]
-    for key, nodes in sorted(different.items(), key=lambda item: int(item[1].max())):
-        refined, places = _refined(groups[-1], nodes)
-        if _pairs(groups[-1], refined) > _count(refined):
-            return None  # a set that lies in two of another level
-        numbers[key] = len(groups)
-        groups.append(refined)
-        sets.append(places)
-    if len(groups) < 3:
+    arranged = _arranged(root, list(different.values()))
+    if arranged is None:
         return None
+    groups, beside, home, sets = arranged
     asked: list[tuple[int, Array]] = []
     places_of: dict[Hashable, tuple[int, ...]] = {}
     for asks, levels in known.items():
         places_of[asks] = tuple(range(len(asked), len(asked) + len(levels)))
         for level in levels:
-            place = numbers[level.nodes.tobytes()]
-            weights = np.zeros(_count(groups[place]))
-            weights[sets[place]] = level.weights
+            place, numbers = sets[level.nodes.tobytes()]
+            weights = np.zeros(_count((*groups, *beside)[place]))
+            weights[numbers] = level.weights
             asked.append((place, weights))
-    return Levels(name, tuple(groups), tuple(asked), tuple(places_of[key] for key in keys), exact)
+    places = tuple(places_of[key] for key in keys)
+    return Levels(name, tuple(groups), tuple(asked), places, exact, tuple(beside), home)
+
+
+def _arranged(
+    root: Places, levels: Sequence[Places]
+) -> tuple[list[Places], list[Places], int, dict[bytes, tuple[int, Places]]] | None:
+    """Return levels that nest, families beside them, their home, and where all sets are.
+
+    The pieces that areas beside the levels have in common with the nodes that they cut are one level more.
+    """
+    chain = _chain(levels)
+    families = [nodes for nodes in levels if not any(nodes is one for one in chain)]
+    if len(chain) < 2 or len(families) > _MOST_BESIDE:
+        return None
+    nested = [(root, np.zeros(1, dtype=np.int64))]
+    for nodes in chain:
+        nested.append(_refined(nested[-1][0], nodes))
+    groups = [refined for refined, _ in nested]
+    home = max(k for k, level in enumerate(groups[:-1]) if all(_nests(one, level) for one in families))
+    across = [_refined(groups[home], nodes) for nodes in families]
+    beside, places = [refined for refined, _ in across], [*range(len(groups))]
+    if beside:
+        tell = (k for k, level in enumerate(groups) if all(_nests(level, areas) for areas in beside))
+        depth = next(tell, len(groups))
+        pieces = groups[depth - 1]
+        for areas in beside:
+            pieces = _numbered(pieces * _count(areas) + areas)
+        if depth == len(groups) or _count(pieces) < _count(groups[depth]):
+            groups.insert(depth, pieces)
+            places[depth:] = range(depth + 1, len(groups))
+    places += range(len(groups), len(groups) + len(beside))
+    known = zip([root, *chain, *families], places, [*nested, *across], strict=True)
+    return groups, beside, home, {nodes.tobytes(): (k, numbers) for nodes, k, (_, numbers) in known}
 
 
 def _count(groups: Places) -> int:
     return int(groups.max()) + 1
 
 
-def _pairs(first: Places, second: Places) -> int:
-    return len(np.unique(first * _count(second) + second))
+def _nests(fine: Places, coarse: Places) -> bool:
+    """Return whether every set lies in one of another level, or outside all of them."""
+    told = np.flatnonzero(fine >= 0)
+    above = np.zeros(_count(fine), dtype=np.int64)
+    above[fine[told]] = coarse[told]
+    return bool((above[fine[told]] == coarse[told]).all())
+
+
+def _chain(levels: Sequence[Places]) -> list[Places]:
+    """Return the most levels that nest, coarse to fine; of as many those with the most nodes."""
+    within = [[_nests(fine, coarse) for coarse in levels] for fine in levels]
+    order = sorted(range(len(levels)), key=lambda place: (sum(within[place]), _count(levels[place])))
+    chains: list[list[int]] = [[]]
+    for place in order:
+        held = (one for one in chains if all(within[place][own] for own in one))
+        chains.append([*max(held, key=lambda one: _size(levels, one)), place])
+    return [levels[place] for place in max(chains, key=lambda one: _size(levels, one))]
+
+
+def _size(levels: Sequence[Places], chain: Sequence[int]) -> tuple[int, int]:
+    return len(chain), sum(_count(levels[place]) for place in chain)
 
 
 def _numbered(codes: Places) -> Places:
