@@ -90,6 +90,14 @@ def test_sums_over_nodes_are_measured_and_solved_in_slices(few, matrices):
     assert unsupported == 0 or matrices != WHOLE
 
 
+def test_areas_beside_a_tree_are_not_cut(few):
+    across, weights = np.arange(AREAS) // 5, np.array([1, 0, 2, 1, 3])
+    beside = replace(WHOLE[0], beside=(across,), beside_weights=(weights,))
+    asked = plan([beside, *WHOLE[1:]])
+    assert Slices.of(plan(WHOLE)) is not None
+    assert Slices.of(asked) is None
+
+
 @pytest.mark.parametrize(
     "predicates", [Ranges(((0, 0), (2, 5), (5, 5), (1, 6))), Prefix(), Suffix(), Sliding(3), AllRanges()]
 )

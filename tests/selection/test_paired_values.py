@@ -102,7 +102,7 @@ def test_the_error_is_that_of_all_values(
 ) -> None:
     """Before and after rounding; the bound is one on the optimum of the whole table."""
     # trees take an attribute as it is
-    monkeypatch.setattr("matrixdp.selection.rules.levels_of", lambda *_: None)
+    monkeypatch.setattr("matrixdp.selection.rules.tree_for", lambda *_: None)
     workload = _workload(area, entries)
     limits(**SMALL)
     assert reduce(workload, pairs=True).maps

@@ -274,3 +274,14 @@ def test_auto_takes_districts_beside_many_tracts() -> None:
     )
     compared = {one.mechanism for one in select(small, noise=GAUSSIAN).candidates if one.loss}
     assert {"tree", "residual"} <= compared
+
+
+def test_areas_that_cut_across_under_laplace_noise() -> None:
+    state, county, leaf = ragged(3, (5, 16, 110))
+    levels = (sets(state), sets(county), "identity", sets(districts(state, 9, 3)))
+    asked = workload(levels, [(("sex",),)] * 4, len(leaf))
+    found = select(asked, noise=LAPLACE, mechanism="tree")
+    assert error(found.plan, asked) == pytest.approx(found.certificate.loss, rel=1e-3)
+    assert found.plan.cost <= 1 + 1e-9
+    assert found.certificate.lower_bound is not None
+    assert found.certificate.lower_bound < found.certificate.loss

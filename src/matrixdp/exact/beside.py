@@ -39,6 +39,13 @@ class Areas:
         The number of the first area in each node of the home, and how many lie there.
     weights : ndarray
         The weight of each area.
+
+    Examples
+    --------
+    >>> levels, family = [np.array([0, 0, 1]), np.arange(3)], (np.array([0, 1, 1]), np.array([0, 5]))
+    >>> areas = Areas.of(levels, [family])
+    >>> areas.home, areas.sums.toarray().tolist()
+    (-1, [[0.0, 1.0, 1.0]])
     """
 
     home: int

@@ -187,7 +187,9 @@ def _leads(part: Part, name: str) -> bool:
     """Return whether a part has a block over an attribute alone before all others, and independent noise."""
     if not part.blocks or part.blocks[0].attributes != (name,):
         return False
-    known = isinstance(part.blocks[0].matrix, IdentityMatrix | TreeMatrix)
+    matrix = part.blocks[0].matrix
+    # areas beside a tree tie the values of different nodes together
+    known = isinstance(matrix, IdentityMatrix) or (isinstance(matrix, TreeMatrix) and not matrix.beside)
     return known and part.multipliers is None and part.walk is None and part.width is None
 
 

@@ -261,8 +261,8 @@ def _no_small_tree(facts: Facts) -> str:
 
 def _no_tree_of_a_product(facts: Facts) -> str:
     levels = tree_for(facts.asked)
-    if levels is not None and (levels.beside or one_product(facts.asked, levels) is None):
-        return "levels ask different queries of other attributes, or do not nest"
+    if levels is not None and one_product(facts.asked, levels) is None:
+        return "levels ask different queries of other attributes"
     return "" if levels is not None else "no attribute of many values whose sets are levels of a tree"
 
 

@@ -86,11 +86,11 @@ def select_tree(
         raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     progress("solving the other attributes", None)
     rest = one_product(workload, levels)
-    if noise.norm == 1 and (rest is None or levels.beside):
-        told = f"levels that ask different queries of other attributes, or do not nest, under {noise} noise"
-        raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     if rest is not None:
         return _of_product(workload, levels, rest, noise, gap)
+    if noise.norm == 1:
+        told = f"levels that ask different queries of other attributes under {noise} noise"
+        raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     asked = by_level(workload, levels)
     split = split_workload(asked, undivided=levels.name)
     solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
@@ -102,7 +102,7 @@ def select_tree(
     copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
     largest = np.array([one.asked.max() for one in classes])
     by_class = np.stack([one.asked for one in classes], axis=1) / largest
-    tree, weights, beside = _tree(levels, by_class)
+    tree, weights, beside = _nodes(levels, by_class)
     losses = copies**2 * largest
     shares = tree_shares(tree, weights, losses, beside=beside)
     loss = noise.variance_factor * shares.loss
@@ -128,7 +128,7 @@ def _of_product(
     asked = np.zeros((len(levels.asked), 1))
     for group, places in zip(workload, levels.places, strict=True):
         asked[list(places)] += group.weight
-    tree, weights, beside = _tree(levels, asked)
+    tree, weights, beside = _nodes(levels, asked)
     others, known = select_table(rest, noise, "optimum" if noise.norm == 2 else "product", gap=gap)
     shares = tree_shares(tree, weights, np.array([known.loss / factor]), noise.norm, beside=beside)
     matrix, _ = _tree_matrix(levels, shares, 0, noise)
@@ -138,15 +138,23 @@ def _of_product(
     if gaussian.lower_bound is None or not levels.exact:
         return plan, Certificate(factor * shares.loss, None, "no bound for the other attributes")
     proved = np.array([gaussian.lower_bound])
-    prices = shares.prices if noise.norm == 2 else tree_shares(tree, weights, proved).prices
+    prices = shares.prices if noise.norm == 2 else tree_shares(tree, weights, proved, beside=beside).prices
     bound = factor * tree_bound(tree, weights, proved, prices, beside)
     return plan, Certificate(factor * shares.loss, bound, f"every {noise.title} strategy")
 
 
-def _tree(levels: Levels, asked: Array) -> tuple[Tree, list[Array], Beside | None]:
-    """Return the tree, what every node of each level asks of every class, and the families beside it.
+def _nodes(levels: Levels, asked: Array) -> tuple[Tree, list[Array], Beside | None]:
+    """Return the tree, what its nodes ask, and areas beside it with what they ask."""
+    tree, weights, count = Tree.of(levels.groups), _weights(levels, asked), len(levels.groups)
+    across = tuple(weights[count:])
+    beside = Beside(tree, levels.home, levels.beside, across) if levels.beside else None
+    return tree, weights[:count], beside
 
-    One row of weights stands for all nodes that ask the same.
+
+def _weights(levels: Levels, asked: Array) -> list[Array]:
+    """Return what every node of each level asks of every class; one row where all nodes ask the same.
+
+    Families beside the levels come after them.
     """
     found = []
     for level in range(len(levels.groups) + len(levels.beside)):
@@ -156,9 +164,7 @@ def _tree(levels: Levels, asked: Array) -> tuple[Tree, list[Array], Beside | Non
             found.append(np.sum([np.zeros(asked.shape[1]), *rows], axis=0))
         else:
             found.append(np.sum([np.outer(own, classes) for own, classes in pairs], axis=0))
-    tree, count = Tree.of(levels.groups), len(levels.groups)
-    beside = Beside(tree, levels.home, levels.beside, tuple(found[count:])) if levels.beside else None
-    return tree, found[:count], beside
+    return found
 
 
 def _plan(
@@ -171,7 +177,8 @@ def _plan(
 ) -> Plan:
     """Return the plan that measures every node of every class with its share of the privacy cost.
 
-    Shares are integer weights of rows, so that the paths of a class add up exactly.
+    Shares are integer weights of rows, so that the paths of a class add up exactly. Areas beside the levels
+    have the share of the node of their home.
     """
     domain, known, parts = workload.domain, Measured(), []
     costs = np.zeros(domain[levels.name].size)
@@ -195,22 +202,20 @@ def _plan(
 
 
 def _tree_matrix(levels: Levels, shares: Shares, place: int, noise: Noise) -> tuple[TreeMatrix, float]:
-    """Return the nodes with integer weights for the shares of a class, and the unit of these.
-
-    Areas beside the levels have the share of the node of their home.
-    """
-    own = [level[:, place] for level in shares.precisions]
-    depth = max(m for m, level in enumerate(own) if level.any()) + 1
-    across = []
-    for areas, given in zip(levels.beside, shares.beside, strict=True):
-        homes = levels.groups[levels.home][np.unique(areas, return_index=True)[1]]
-        across.append((areas, given[:, place][homes]))
-    across = [(areas, share) for areas, share in across if share.any()]
-    roots = [level ** (1.0 / noise.norm) for level in (*own[:depth], *(share for _, share in across))]
+    """Return nodes and areas with integer weights for a class's shares of the cost, and the unit of these."""
+    nodes = [level[:, place] for level in shares.precisions]
+    depth = max(m for m, level in enumerate(nodes) if level.any()) + 1
+    across = [(areas, own[:, place]) for areas, own in zip(levels.beside, shares.beside, strict=True)]
+    across = [(areas, own) for areas, own in across if own.any()]
+    # the node of the home that each area lies in
+    homes = [levels.groups[levels.home][np.unique(areas, return_index=True)[1]] for areas, _ in across]
+    given = [own[home] for (_, own), home in zip(across, homes, strict=True)]
+    roots = [level ** (1.0 / noise.norm) for level in (*nodes[:depth], *given)]
     unit = max(float(level.max()) for level in roots) / 2**_WEIGHT_BITS
     whole = [np.rint(level / unit).astype(np.int64) for level in roots]
     nested = (*whole[: depth - 1], np.maximum(whole[depth - 1], 1))
-    return TreeMatrix(levels.groups[:depth], nested, tuple(a for a, _ in across), tuple(whole[depth:])), unit
+    beside = tuple(areas for areas, _ in across)
+    return TreeMatrix(levels.groups[:depth], nested, beside, tuple(whole[depth:])), unit
 
 
 def _solved(solver: SubSolver, sub: SubWorkload) -> _Class | None:

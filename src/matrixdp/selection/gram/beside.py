@@ -40,6 +40,15 @@ class Beside:
         For each family the area of each value, numbered from 0.
     weights : tuple of ndarray, shape (classes,) or (areas, classes)
         For each family the weight of the squared error of each area.
+
+    Examples
+    --------
+    >>> from matrixdp.selection.gram.trees import tree_shares
+    >>> tree = Tree.of([np.zeros(6, dtype=np.int64), np.array([0, 0, 0, 1, 1, 1]), np.arange(6)])
+    >>> thirds = Beside(tree, 0, (np.array([0, 0, 1, 1, 2, 2]),), (np.full(1, 4.0),))
+    >>> found = tree_shares(tree, [np.ones(1)] * 3, np.ones(1), beside=thirds)
+    >>> [own.round(2).ravel().tolist() for own in (*found.precisions[:2], *found.beside)]
+    [[0.06], [0.08, 0.08], [0.4]]
     """
 
     tree: Tree
