@@ -116,9 +116,10 @@ def test_prices_are_what_selections_say():
 )
 def test_prices_are_those_of_their_entries(asked):
     domain = {"sex": ["f", "m"], "age": {"min": 0, "max": 4}, "pay": {"amount": [0, 100]}}
-    spec = {"domain": domain, "workload": [{"marginals": [["sex"]]}, asked], "privacy": {"mu": 1}}
     for order in (1, -1):
-        found = mdp.plan(spec | {"workload": spec["workload"][::order]}, records=500)
+        workload = [{"marginals": [["sex"]]}, asked][::order]
+        spec = {"domain": domain, "workload": workload, "privacy": {"mu": 1}}
+        found = mdp.plan(spec, records=500)
         count, other = found.prices[::order]
         assert count.entry == "sex"
         assert next(iter(asked)) in other.entry.lower()
