@@ -240,6 +240,8 @@ def test_several_changes_are_made_together_or_not_at_all(browser):
 )
 def test_with_what_is_removed_goes_what_asks_for_it(browser, path, left):
     entries = ["{marginals: [[sex], [age], [sex, age]]}", "{mean: age, by: [sex]}", "{cdf: age}"]
+    if path == ["domain", "age"]:
+        entries.append("{marginals: [[sex, age]], weight: 2}")
     lines = "".join(f"  - {own}\n" for own in entries)
     text = TEXT.replace("  - marginals: [1]\n", lines) + "targets: {age: 3, 'sex, age': 9}\n"
     shown = browser.show(text, changes=[{"path": path}])
@@ -259,6 +261,8 @@ def test_a_text_that_was_wrong_before_loses_only_what_is_removed(browser):
 def test_attributes_have_their_comments(browser):
     notes = {own["name"]: own["note"] for own in browser.show(TEXT)["attributes"]}
     assert notes == {"sex": "", "age": "in years"}
+    flow = "domain: {sex: [f, m], age: {min: 0, max: 9}}\nworkload: [{marginals: [1]}]\nprivacy: {mu: 1}\n"
+    assert [own["note"] for own in browser.show(flow)["attributes"]] == ["", ""]
 
 
 LOCK = {"cv": 0.15, "for": {"records_above": 200}}
