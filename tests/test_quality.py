@@ -111,6 +111,21 @@ def test_prices_are_what_selections_say():
     assert found.prices[1].entry == "p"
 
 
+@pytest.mark.parametrize(
+    "asked", [{"sum": "pay"}, {"cdf": "age"}, {"mean": "pay"}, {"sum": "age", "by": ["sex"]}]
+)
+def test_prices_are_those_of_their_entries(asked):
+    domain = {"sex": ["f", "m"], "age": {"min": 0, "max": 4}, "pay": {"amount": [0, 100]}}
+    for order in (1, -1):
+        workload = [{"marginals": [["sex"]]}, asked][::order]
+        spec = {"domain": domain, "workload": workload, "privacy": {"mu": 1}}
+        found = mdp.plan(spec, records=500)
+        count, other = found.prices[::order]
+        assert count.entry == "sex"
+        assert next(iter(asked)) in other.entry.lower()
+        assert count.share + other.share == pytest.approx(1)
+
+
 def test_bounds_on_records_are_counted_on_the_public_table():
     random = np.random.default_rng(1)
     persons = random.integers(0, 300, 2_000)

@@ -426,9 +426,10 @@ def _of_profile(name: str, kind: Kind, profile: Profile) -> Proposal:
     coded = _is_coded(kind, profile)
     # listed where they are often the same
     few = 1 < profile.distinct <= min(_FEW_INTEGERS, (profile.records - profile.missing) // 4)
-    if profile.numbers and not coded and (is_code(name) or (few and not profile.whole)):
-        return Proposal(sorted({plain(float(value)) for value in profile.values}))
-    if profile.numbers and not coded:
+    padded = is_code(name) and any(map(_ZERO.match, profile.values))
+    if profile.numbers and not (coded or padded):
+        if is_code(name) or (few and not profile.whole):
+            return Proposal(sorted({plain(float(value)) for value in profile.values}))
         proposal = _numbers(profile)
         return _amount(proposal, profile) if money else proposal
     if kind is Kind.OTHER:

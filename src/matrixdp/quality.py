@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from matrixdp.answers.figures import GRADES, UNRELIABLE, Figures
+from matrixdp.answers.inference import named_statistics
 from matrixdp.answers.publication import published_tables
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.shown import Shown
@@ -726,7 +727,7 @@ def _entry_names(workload: Workload) -> list[str]:
     tables = published_tables(workload)
     named: dict[int, list[str]] = {}
     owners = {place: number for number, own in enumerate(workload.places) for place in own}
-    singles = iter(number for number, own in enumerate(workload.entries) if not getattr(own, "direct", True))
+    singles = iter(named_statistics(workload.domain, workload.entries))
     for one in tables:
         number = next(singles) if one.place is None else owners[one.place]
         named.setdefault(number, []).append(one.title)

@@ -230,6 +230,49 @@ def test_several_changes_are_made_together_or_not_at_all(browser):
         assert browser.show(TEXT, changes=wrong)["refused"]["says"]
 
 
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [
+        (["domain", "sex"], ["{marginals: [[age]]}", "{cdf: age}", "targets: {age: 3}"]),
+        (["domain", "age"], ["{marginals: [[sex]]}"]),
+        (["workload", 0], ["{mean: age, by: [sex]}", "{cdf: age}"]),
+        (
+            ["workload", 2],
+            [
+                "{marginals: [[sex], [age], [sex, age]]}",
+                "{mean: age, by: [sex]}",
+                "targets: {age: 3, 'sex, age': 9}",
+            ],
+        ),
+    ],
+)
+def test_with_what_is_removed_goes_what_asks_for_it(browser, path, left):
+    entries = ["{marginals: [[sex], [age], [sex, age]]}", "{mean: age, by: [sex]}", "{cdf: age}"]
+    if path == ["domain", "age"]:
+        entries.append("{marginals: [[sex, age]], weight: 2}")
+    lines = "".join(f"  - {own}\n" for own in entries)
+    text = TEXT.replace("  - marginals: [1]\n", lines) + "targets: {age: 3, 'sex, age': 9}\n"
+    shown = browser.show(text, changes=[{"path": path}])
+    assert (shown["refused"], shown["problem"]) == (None, None)
+    rest = shown["text"].partition("workload:\n")[2].splitlines()
+    assert [own.removeprefix("  - ") for own in rest if "privacy" not in own] == left
+    assert shown["text"].startswith("# ours\n")
+
+
+def test_a_text_that_was_wrong_before_loses_only_what_is_removed(browser):
+    text = TEXT.replace("marginals: [1]", "marginals: [[seks], [age]]")
+    shown = browser.show(text, changes=[{"path": ["domain", "sex"]}])
+    assert "[[seks], [age]]" in shown["text"]
+    assert shown["problem"]["code"] == "unknown-name"
+
+
+def test_attributes_have_their_comments(browser):
+    notes = {own["name"]: own["note"] for own in browser.show(TEXT)["attributes"]}
+    assert notes == {"sex": "", "age": "in years"}
+    flow = "domain: {sex: [f, m], age: {min: 0, max: 9}}\nworkload: [{marginals: [1]}]\nprivacy: {mu: 1}\n"
+    assert [own["note"] for own in browser.show(flow)["attributes"]] == ["", ""]
+
+
 LOCK = {"cv": 0.15, "for": {"records_above": 200}}
 
 
@@ -278,6 +321,8 @@ def test_a_target_is_met_by_what_is_spent_or_told_with_the_nearest(browser):
     [found] = mdp.plan(written, records=1_000).budgets
     assert met["budget"]["words"] == found.budget.words
     assert float(found.budget.mu) < 0.5
+    sheet = browser.get("sheet?page=page").text
+    assert "age: a coefficient of variation of at most 10%, for figures of at least 200 records" in sheet
     unmet = browser.judged(with_records(1))
     assert (unmet["certified"], unmet["unmet"]) == (False, True)
     with pytest.raises(mdp.PrivacyError) as raised:

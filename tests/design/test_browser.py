@@ -269,6 +269,36 @@ def test_a_table_is_locked_by_its_cv(opened):
     until(lambda: tab.input_value("#text") == TEXT)
 
 
+def test_a_table_of_a_list_gets_an_entry_of_its_own(opened):
+    page, file = opened
+    file.write_text(TEXT.replace("[[sex]]", "[[sex], [age, sex]]"), encoding="utf-8")
+    tab = page()
+    assert tab.inner_text("#attribute-1-note") == "in years"
+    tab.click("#cell-1-0")
+    has(tab, "  - marginals: [[sex]]   # first\n  - marginals: [[sex, age]]\n")
+    until(lambda: tab.get_attribute("#cell-1-0", "aria-pressed") == "true")
+    tab.fill("#cv-1", "90")
+    tab.press("#cv-1", "Enter")
+    computed(tab)
+    until(lambda: "the least that meets the targets" in tab.inner_text("#least"))
+    tab.click("#attribute-1-gone")
+    until(lambda: "Undo brings them back" in tab.inner_text("#said"))
+    assert "targets" not in tab.input_value("#text")
+    assert tab.locator("#entries li.entry").count() == 1
+    tab.click("#undo")
+    until(lambda: tab.inner_text("#said") == "")
+    has(tab, "targets:")
+
+
+def test_a_table_that_two_entries_ask_for_is_told(opened):
+    page, file = opened
+    file.write_text(TEXT.replace("[[sex]]", "[0, 1]"), encoding="utf-8")
+    tab = page()
+    tab.click("#cell-0-0")
+    until(lambda: "entry 1 has this too" in tab.inner_text("#entries"))
+    assert tab.locator("#bars").get_by_text("sex (2)").count() == 1
+
+
 def test_text_and_commands_are_copied(opened):
     tab = opened[0](permissions=["clipboard-read", "clipboard-write"])
     for button, source in (("text", tab.input_value("#text")), ("commands", tab.inner_text("#commands"))):

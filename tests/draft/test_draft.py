@@ -191,6 +191,13 @@ FORMS = {
             "  county_id: [0, 1, 2]",
         ],
     ),
+    "postal_code,code": (
+        [f"0410{i % 4},{('07', '11')[i % 2]}" for i in range(40)],
+        [
+            '  postal_code: ["04100", "04101", "04102", "04103"]   # public, from t.csv\n',
+            '  code: ["07", 11]   # public, from t.csv\n',
+        ],
+    ),
     "month,zip,ward": (
         [f"0{i % 9 + 1},{('01234', '1234')[i % 2]},{('01', '1')[i % 2]}" for i in range(18)],
         [

@@ -29,6 +29,7 @@ from matrixdp.quality import LETTERS
 from matrixdp.report import report_release
 from matrixdp.report.html import environment, policy, resource
 from matrixdp.report.outlook import outlook_page
+from matrixdp.specification import parse_yaml
 from matrixdp.storage.archive import write_whole
 from matrixdp.texts import ENGLISH
 
@@ -272,12 +273,37 @@ def _change(text: str, changes: Any, base: Path) -> tuple[str, dict[str, Any] | 
         return text, {"says": str(error), "path": path}
     except (TypeError, KeyError, AttributeError, RecursionError):
         return text, {"says": "the change cannot be read", "path": []}
+    gone = any(not {"value", "written"} & change.keys() for change in changes)
+    if gone and read(text, base)[2] is None:
+        made = _without_the_unknown(made, base)
     if any(change.get("check") for change in changes):
         # what cannot be asked for is not added
         problem = read(made, base)[2]
         if problem is not None and problem["path"][:1] in (["workload"], ["targets"]):
             return text, {"says": problem["says"], "path": path}
     return made, None
+
+
+def _without_the_unknown(text: str, base: Path) -> str:
+    """Return a text without what asks for attributes, or bounds tables, that were removed from it."""
+    while (problem := read(text, base)[2]) is not None and problem["code"] == "unknown-name":
+        document: Any = parse_yaml(text).value
+        gone: tuple[str | int, ...]
+        match problem["path"]:
+            case ["targets", name, *_]:
+                gone = ("targets", name) if len(document["targets"]) > 1 else ("targets",)
+            case ["workload", int(entry), "marginals", int(part), *_]:
+                several = len(document["workload"][entry]["marginals"]) > 1
+                gone = ("workload", entry, "marginals", part) if several else ("workload", entry)
+            case ["workload", int(entry), *_]:
+                gone = ("workload", entry)
+            case _:
+                break
+        try:
+            text = changed(text, gone)
+        except MatrixDPError:
+            break
+    return text
 
 
 def serve(design: Design, port: int = 0, opened: Callable[[str], None] = print) -> None:

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from typing import Any, final
 
 from matrixdp.answers.publication import published_tables
-from matrixdp.design.text import parts
+from matrixdp.design.text import comments, parts
 from matrixdp.domain import Amount, Attribute, Domain
 from matrixdp.domain.parsing import with_paths
 from matrixdp.draft import flow
@@ -243,27 +243,29 @@ def _attributes(
         known = () if written is None else written.domain.attributes
         return [_attribute(own.name, own, None) for own in known]
     resolve = files_beside(document, base)
-    texts, unfilled = parts(text, "domain"), parse_yaml(text).unfilled
+    texts, notes, unfilled = parts(text, "domain"), comments(text, "domain"), parse_yaml(text).unfilled
     found = []
     for name, own in given.items():
         # the page has one line for each
         line = flow(own) if isinstance(own, Mapping) and texts[name][0] != "{" else texts[name]
         if any(path[:2] == ("domain", name) for path in unfilled):
             problem = "fill in what stands as TODO, from public knowledge"
-            found.append(_attribute(name, None, line, problem))
+            found.append(_attribute(name, None, line, problem, notes[name]))
             continue
         try:
             domain = Domain({name: with_paths(own, resolve)}) if written is None else written.domain
-            found.append(_attribute(name, domain[name], line))
+            found.append(_attribute(name, domain[name], line, note=notes[name]))
         except MatrixDPError as error:
-            found.append(_attribute(name, None, line, str(error)))
+            found.append(_attribute(name, None, line, str(error), notes[name]))
     return found
 
 
-def _attribute(name: str, own: Attribute | None, line: str | None, problem: str = "") -> dict[str, Any]:
+def _attribute(
+    name: str, own: Attribute | None, line: str | None, problem: str = "", note: str = ""
+) -> dict[str, Any]:
     amount = isinstance(own, Amount)
     size = None if own is None or amount else own.size
-    return {"name": name, "size": size, "amount": amount, "written": line, "problem": problem}
+    return {"name": name, "size": size, "amount": amount, "written": line, "problem": problem, "note": note}
 
 
 def _debited(outlook: Outlook) -> bool:

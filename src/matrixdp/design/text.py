@@ -76,10 +76,22 @@ def parts(text: str, key: str) -> dict[str | int, str]:
     >>> parts("domain:\n  sex: [f, m]  # public\n", "domain")
     {'sex': '[f, m]'}
     """
-    root = yaml.compose(text, yaml.SafeLoader)
-    held = None if root is None else dict(_items(root)).get(key)
-    items = [] if held is None else _items(held)
-    return {own: text[node.start_mark.index : _end(node)] for own, node in items}
+    return {own: text[node.start_mark.index : _end(node)] for own, node in _items_of(text, key)}
+
+
+def comments(text: str, key: str) -> dict[str | int, str]:
+    r"""Return the comments on the last lines of the items that `parts` returns.
+
+    Examples
+    --------
+    >>> comments("domain:\n  sex: [f, m]  # public\n  age: {min: 0, max: 9}\n", "domain")
+    {'sex': 'public', 'age': ''}
+    """
+    found = {}
+    for own, node in _items_of(text, key):
+        rest = text[_end(node) : _line_end(text, _end(node))].strip()
+        found[own] = rest.lstrip("# ") if rest.startswith("#") else ""
+    return found
 
 
 def _with(value: Any, path: Path, new: object) -> object:
@@ -99,6 +111,12 @@ def _with(value: Any, path: Path, new: object) -> object:
         named.pop(step, None)
         return named
     return named | {step: _with(named.get(step), rest, new)}
+
+
+def _items_of(text: str, key: str) -> list[tuple[str | int, Node]]:
+    root = yaml.compose(text, yaml.SafeLoader)
+    held = None if root is None else dict(_items(root)).get(key)
+    return [] if held is None else _items(held)
 
 
 def _items(node: Node) -> list[tuple[str | int, Node]]:

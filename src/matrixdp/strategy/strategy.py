@@ -1090,5 +1090,5 @@ def meet_targets(
     scale = math.sqrt(noise.error_scale(limit))
     factor, nearest = (rounded_up(Fraction(own / scale)) for own in (largest_ratio(errors), tightest.stddev))
     expected = f"targets {factor} times as large, which {limit.words} meets, or {more}"
-    told = f"{expected}; that of {tightest.group!r}, the tightest, is then {nearest}"
+    told = f"{expected}; the standard error of {tightest.group!r}, the tightest, is then {nearest}"
     raise PrivacyError.at(("targets",), found, told, code="out-of-range")

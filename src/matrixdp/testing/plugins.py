@@ -534,7 +534,7 @@ def small_workloads() -> Mapping[str, Workload]:
         "low rank": [product(a={"ranges": [[0, 6], [0, 2]]}, b="prefix")],
         "marginals": [marginals([0, 1, 2], ["a", "b"])],
         "explicit": [dense(np.floor(3 * probes(5, 28)), ["a", "b"]), marginals(1, ["a"])],
-        "levels": [product(a={"sets": [[0, 2], [1, 3, 4, 5, 6]]}, b="identity"), product(a="identity")],
+        "levels": [product(a=own, b="identity") for own in ({"sets": [[0, 2], [1, 3, 4, 5, 6]]}, "identity")],
     }
     return {name: Workload(domain, *listed) for name, listed in entries.items()}
 

@@ -26,6 +26,7 @@ const remember = (key, both = false) => {
   if (key === "" || key !== last[0] || Date.now() - last[1] > 1500) past.push(state(both));
   last = [key, Date.now()];
   future = [];
+  say("");
 };
 // who does not answer may be gone, and another program at its address: it is asked again by a press alone
 let failures = 0;
@@ -57,6 +58,7 @@ const step = (from, to) => inTurn(() => {
     ({ text, kept } = { kept, ...own });
     last = ["", 0];
     at("text").value = text;
+    say("");
   }
   return answered({ kept: kept && kept.text });
 });
@@ -88,23 +90,24 @@ function attributes() {
   if (list.dataset.names !== names) {
     list.dataset.names = names;
     list.replaceChildren(...known.map((own, place) => {
-      const id = "attribute-" + place, input = make("input", { id, "aria-describedby": id + "-wrong", autocomplete: "off", spellcheck: "false" });
+      const id = "attribute-" + place, input = make("input", { id, "aria-describedby": `${id}-wrong ${id}-note`, autocomplete: "off", spellcheck: "false" });
       input.addEventListener("input", () => { clearTimeout(input.wait); input.wait = setTimeout(() => input.dispatchEvent(new Event("change")), 600); });
       input.addEventListener("change", () => {
         clearTimeout(input.wait);
         if (input.value !== shown.attributes[place].written) change(["domain", own.name], { written: input.value || "TODO" }, id + "-wrong");
       });
-      const gone = make("button", { type: "button", id: id + "-gone", "aria-label": "Remove attribute " + own.name, click: () => change(["domain", own.name], {}) }, "\u00d7");
-      return make("li", {}, make("label", { for: id }, own.name), input, make("span", { class: "size" }), gone, make("p", { class: "wrong", id: id + "-wrong", role: "alert" }));
+      const gone = make("button", { type: "button", id: id + "-gone", "aria-label": "Remove attribute " + own.name, click: async () => { if (await change(["domain", own.name], {})) say(`Removed ${own.name}, and the tables of it. Undo brings them back.`); } }, "\u00d7");
+      return make("li", {}, make("label", { for: id }, own.name), input, make("span", { class: "size" }), gone, make("p", { class: "wrong", id: id + "-wrong", role: "alert" }), make("p", { class: "hint note", id: id + "-note" }));
     }));
   }
   known.forEach((own, place) => {
-    const [, input, size, gone, wrong] = list.children[place].children;
+    const [, input, size, gone, wrong, note] = list.children[place].children;
     if (document.activeElement !== input) input.value = own.written === null ? "" : own.written;
     input.disabled = gone.disabled = own.written === null;
     input.setAttribute("aria-invalid", String(Boolean(own.problem)));
     size.textContent = own.amount ? "an amount" : own.size === null ? "" : counted(own.size) + (own.size === 1 ? " value" : " values");
     wrong.textContent = own.problem;
+    note.textContent = own.note;
   });
 }
 
@@ -115,6 +118,12 @@ const entry = (shape, row, column) => {
   if (shape === "mean") return same ? { mean: row } : { mean: row, by: [column] };
   return { product: same ? { [row]: "prefix" } : { [column]: "identity", [row]: "prefix" } };
 };
+// What takes a table out of the entry that lists it among others: it is not asked for twice.
+function apart(place, { marginals: [names] = [] }) {
+  const { marginals, ...rest } = place === undefined ? {} : shown.entries[place].asked;
+  const part = Array.isArray(marginals) ? marginals.findIndex((own) => Array.isArray(own) && [...own].sort().join("\n") === [...names].sort().join("\n")) : -1;
+  return part >= 0 && marginals.length > 1 && !Object.keys(rest).length ? [{ path: ["workload", place, "marginals", part] }] : [];
+}
 function grid() {
   const known = shown.attributes, shape = at("shape").value, found = new Map(shown.entries.map((own, place) => [JSON.stringify(own.asked), place]));
   const about = new Map();
@@ -129,7 +138,7 @@ function grid() {
     const what = (x === y ? row.name : `${row.name} by ${column.name}`) + (cells ? `, ${counted(cells)} figures` : "");
     const button = make("button", { type: "button", id: `cell-${y}-${x}`, "aria-pressed": String(place !== undefined), "aria-label": `${what}${part === undefined ? "" : `, in entry ${part + 1}`}` }, cells ? counted(cells) : "?");
     if (part !== undefined) button.className = "in";
-    button.addEventListener("click", () => (place === undefined ? change(["workload", shown.entries.length], { value: asked, check: true }) : change(["workload", place], {})));
+    button.addEventListener("click", () => (place === undefined ? changes([...apart(part, asked), { path: ["workload", shown.entries.length], value: asked, check: true }]) : change(["workload", place], {})));
     return make("td", {}, button);
   })));
   at("grid").replaceChildren(head, make("tbody", {}, ...rows));
@@ -142,10 +151,11 @@ const number = (id, value, label, commit, more = {}) => {
 };
 const hundred = (share) => Number((100 * share).toPrecision(12)), hundredth = (value) => Number((Number(value) / 100).toPrecision(12));
 
+const least = () => shown.budget.words.replace(/, \w+ neighbours.*/, "");
 // A lock: figures of at least so many records of an entry have at most a coefficient of variation.
 function lock(own, place) {
   const targets = shown.targets, one = place + 1, set = own.names.filter((name) => (targets[name] || {}).cv !== undefined);
-  const held = set.length ? targets[set[0]] : null, other = own.names.find((name) => name in targets && !set.includes(name));
+  const held = set.length && set.length === own.names.length ? targets[set[0]] : null, other = own.names.find((name) => name in targets && !set.includes(name));
   const write = (cv, records) => {
     if (cv === "") return set.length && changes(Object.keys(targets).every((name) => set.includes(name)) ? [{ path: ["targets"] }] : set.map((name) => ({ path: ["targets", name] })));
     const value = { cv: hundredth(cv), for: { records_above: Number(records || 200) } };
@@ -157,8 +167,8 @@ function lock(own, place) {
   const records = number("records-" + place, held ? held.for.records_above : "", `of figures of at least so many records, entry ${one}`, (value) => cv.value !== "" && write(cv.value, value), { placeholder: "200" });
   cv.disabled = records.disabled = !own.names.length;
   const told = !own.names.length ? (shown.cells ? "to bound its CV, give this entry a name in the text" : "")
-    : held ? (shown.unmet ? "not met: see above" : shown.certified ? `met with ${shown.budget.words.replace(/, \w+ neighbours.*/, "")}` : shown.stage ? "being computed" : "")
-    : other ? "it has a target of another form in the text" : "";
+    : held ? (shown.unmet ? "not met: see above" : shown.certified ? `met with ${least()}; figures of fewer records are less reliable` : shown.stage ? "being computed" : "")
+    : set.length ? `${counted(set.length)} of its ${counted(own.names.length)} tables: the text says which` : other ? "it has a target of another form in the text" : "";
   return [make("label", {}, "CV at most, %", cv), make("label", {}, "from", records, "records"), make("span", { id: "locked-" + place, class: shown.unmet && held ? "wrong" : "hint" }, told)];
 }
 function entries() {
@@ -172,7 +182,8 @@ function entries() {
     ]));
     const gone = make("button", { type: "button", id: "entry-" + place, "aria-label": `Remove entry ${place + 1}`, click: () => change(["workload", place], {}) }, "\u00d7");
     const share = shown.prices && shown.prices[place];
-    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone, make("div", { class: "bounds" }, make("label", {}, "weight", weight), make("label", {}, "share, %", part), ...lock(own, place)));
+    const twice = own.about.length ? shown.entries.findIndex((other, number) => number !== place && "marginals" in other.asked && own.about.every((names) => other.about.some((one) => one.join("\n") === names.join("\n")))) : -1;
+    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone, make("div", { class: "bounds" }, make("label", {}, "weight", weight), make("label", {}, "share, %", part), ...lock(own, place), make("span", { class: "hint" }, twice >= 0 && "marginals" in asked ? `entry ${twice + 1} has this too: it is published twice` : "")));
   }));
   at("unmet").textContent = shown.unmet ? shown.failed : "";
   if (!shown.entries.length) at("entries").append(make("li", {}, "Nothing yet: press a cell of the grid."));
@@ -189,7 +200,8 @@ function budget() {
   at("slider").setAttribute("aria-valuetext", own ? `${own} ${value}` : "");
   at("delta").textContent = "delta" in shown.privacy ? `delta ${shown.privacy.delta}` : "";
   const found = shown.budget;
-  at("guess").textContent = found ? `A reader who guesses whether a person is in the data is right at most ${odds(found.guess)} of the time.` : "";
+  at("guess").textContent = found ? `A reader who guesses whether a person is in the data is right at most ${odds(found.guess)} of the time; a coin, 50%.` : "";
+  at("least").textContent = found && Object.keys(shown.targets).length ? `A release spends ${least()}: the least that meets the targets. Tables without a target may be unreliable: give them one too.` : "";
   const ledger = shown.ledger;
   at("ledger").textContent = ledger ? `The ledger of ${ledger.dataset} has ${ledger.left} left: enough for ${counted(ledger.releases[0])} such releases.` : "";
 }
@@ -239,7 +251,7 @@ at("swap").addEventListener("click", () => inTurn(() => {
 function quality() {
   const known = shown.tables || [], cells = known.reduce((sum, own) => sum + own.figures, 0);
   at("failed").textContent = shown.unmet ? "" : shown.failed;
-  at("state").textContent = !shown.tables ? "Figures come back once the design is one." : shown.stage ? `Estimated; being computed: ${shown.stage} ...` : shown.certified ? `Computed: ${shown.judged}. ${counted(cells)} figures.` : shown.unmet ? "Not computed: a target cannot be met." : shown.failed ? "Not computed." : "Estimated.";
+  at("state").textContent = !shown.tables ? "No figures until the mistake is mended that stands above." : shown.stage ? `${known.some((own) => own.letters) ? "Estimated; being" : "Being"} computed: ${shown.stage} ...` : shown.certified ? `Computed: ${shown.judged}. ${counted(cells)} figures.` : shown.unmet ? "Not computed: a target cannot be met." : shown.failed ? "Not computed." : "Estimated.";
   at("bars").classList.toggle("old", !shown.certified);
   at("sheet").hidden = !shown.certified;
   at("sheet").href = "sheet?page=" + page;
@@ -251,7 +263,7 @@ function quality() {
     if (before) cell.append(...bar(before, "kept"), make("strong", {}, difference(own, before)));
     else if (kept) cell.append(make("strong", {}, "not in the kept design"));
     then.delete(own.table);
-    return make("tr", {}, make("th", { scope: "row" }, own.table), make("td", { class: "n" }, counted(own.figures)), cell);
+    return make("tr", {}, make("th", { scope: "row" }, own.table), make("td", { class: "n" }, own.figures ? counted(own.figures) : ""), cell);
   });
   for (const own of then.values()) rows.push(make("tr", {}, make("th", { scope: "row" }, own.table), make("td", { class: "n" }, counted(own.figures)), make("td", {}, ...bar(own, "kept"), make("strong", {}, "in the kept design alone"))));
   if (shown.more) rows.push(make("tr", {}, make("th", { scope: "row" }, `and ${counted(shown.more)} more`), make("td"), make("td")));
