@@ -192,7 +192,7 @@ def _integers(part: dict[str, Any]) -> list[str]:
         [words, *[f"{row['rows'][way][f'bias, {name}']:+z.2f}" for name in shares]]
         for way, words in ways.items()
     ]
-    told = ", ".join(f"{share(own)} {name}" for name, own in shares.items())
+    told = ", ".join(f"{name} ({share(own)})" for name, own in shares.items())
     return [
         "## Whole numbers",
         "",
@@ -235,6 +235,7 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
     size = sum(largest["files_mb"].values()) / largest["queries"] * answers * _BLOCKS / 1e6
     hours = largest["cpu_seconds"] / sum(largest["areas"]) * _BLOCKS / 3600
     select = million["cpu_seconds"] / sum(million["areas"]) * _BLOCKS
+    reading = million["reading"] / sum(million["areas"]) * _BLOCKS
     memory = million["peak_mb"] / sum(million["areas"]) * _BLOCKS / 1000
     return [
         *lines,
@@ -250,6 +251,7 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
                 ["disk", f"{size:.1f} TB", "tracts"],
                 ["processor hours", f"{hours:.0f}", "tracts"],
                 ["selection, processor seconds", f"{select:,.0f}", "a million blocks"],
+                ["reading the list of areas, processor seconds", f"{reading:,.0f}", "a million blocks"],
                 ["selection, memory", f"{memory:.0f} GB", "a million blocks"],
             ],
         ),

@@ -144,6 +144,15 @@ def test_estimates_of_slices_are_those_of_the_whole(areas):
         assert own.marginal(names) == pytest.approx(whole.marginal(names), abs=1e-9)
 
 
+def test_levels_with_names_are_summed_slice_after_slice(areas, monkeypatch):
+    halves = mdp.product(geo={"sets": {"west": [0, 2, 5], "east": [1, *range(10, 20)]}}, sex="identity")
+    (group,) = mdp.Workload(DOMAIN, halves)
+    found = measured()
+    expected = found.analysis.estimates(tuple(map(np.asarray, found.values))).answers(group)
+    monkeypatch.setattr(SlicedEstimates, "marginal", None)  # it has all areas at once
+    assert found.estimates.answers(group) == pytest.approx(expected, abs=1e-9)
+
+
 def test_one_slice_draws_the_same_noise(monkeypatch):
     whole = measured(seed_not_private=3)
     monkeypatch.setattr(sliced, "LEAST_CUT", 10)

@@ -22,6 +22,7 @@ from matrixdp.plans.plan import Estimates, Plan
 from matrixdp.plans.split import Split, SplitAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Predicates, Ranges, Sets, Total
+from matrixdp.queries.structured import Labelled
 
 Read = Callable[[int, int], Array]
 """Returns some consecutive rows of a part, those of its first block along one axis."""
@@ -305,6 +306,8 @@ class SlicedEstimates(Estimates):
         self._analysis.check_support(group)
         asked = self._analysis.asked(group)
         first = asked.predicates[0] if isinstance(asked, ProductGroup) else None
+        if isinstance(first, Labelled) and isinstance(first.predicates, Sets):
+            first = first.predicates  # a level
         if not isinstance(asked, ProductGroup) or not isinstance(first, Identity | Total | Sets):
             yield group, asked.answers(self.marginal(asked.attributes)).ravel()
             return
