@@ -223,8 +223,8 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
         "- *No cluster.* A release runs on one machine and is written to one folder. Answers are one file, "
         "not split by level or state.",
         "- *Later questions* to a release of this size, by `answer`, take seconds and not milliseconds.",
-        "- *Areas off the tree*, such as districts that cut counties, are sums of tracts. Measuring them "
-        "beside the tree could lower their errors by a factor of three; that is not built.",
+        "- *Areas that cut across the tree*, such as districts across counties, are measured beside it (the "
+        "[guide](../howto/publish-for-every-area.md#areas-that-cut-across)), but such a release is held in memory.",
         "- *One tree.* If several attributes have levels, only the largest is a tree.",
         "",
     ]
