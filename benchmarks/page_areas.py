@@ -224,7 +224,8 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
         "not split by level or state.",
         "- *Later questions* to a release of this size, by `answer`, take seconds and not milliseconds.",
         "- *Areas that cut across the tree*, such as districts across counties, are measured beside it (the "
-        "[guide](../howto/publish-for-every-area.md#areas-that-cut-across)), but such a release is held in memory.",
+        "[guide](../howto/publish-for-every-area.md#areas-that-cut-across)), but such a release is held in "
+        "memory.",
         "- *One tree.* If several attributes have levels, only the largest is a tree.",
         "",
     ]
