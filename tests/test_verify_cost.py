@@ -119,6 +119,10 @@ SQUARE = mdp.Domain({"a": 4, "b": 4})
 SMALL = {
     "marginals": mdp.Workload(SQUARE, mdp.marginals([0, 1, 2])),
     "prefixes": mdp.Workload(SQUARE, mdp.product({"a": "prefix", "b": "prefix"})),
+    "levels": mdp.Workload(
+        SQUARE,
+        *[mdp.product({"a": own, "b": "identity"}) for own in ({"sets": [[0, 1], [2, 3]]}, "identity")],
+    ),
     "few cells": mdp.Workload(mdp.Domain({"a": 2, "b": 4}), mdp.product({"a": "identity", "b": "prefix"})),
 }
 

@@ -32,6 +32,7 @@ class ReadPart:
     multipliers: Integers | None
     variance: float
     under_radius: bool = False
+    tree: int | None = None  # the position of the attribute whose nodes a block sums over
 
     @property
     def order(self) -> list[int]:
@@ -106,11 +107,22 @@ class ReadFile:
         return Fraction(self.header["authorization"]["cost"])
 
     def cost(self) -> Fraction:
-        """Return the cost, recomputed as docs/measurement.md says it is: parts add up, each rounded up."""
-        total = 0
+        """Return the cost, recomputed as docs/measurement.md says it is: parts add up, each rounded up.
+
+        With trees over one attribute they add up for each of its values.
+        """
+        trees = {part.tree for part, _ in self.charged if part.tree is not None}
+        values: Any = 0
         for part, scale in self.charged:
-            share = Fraction(int(part.column_sums(self.norm).max())) / scale**self.norm
-            total += math.ceil(share * 2**COST_BITS)
+            sums = part.column_sums(self.norm)
+            if len(trees) == 1 and part.tree is not None:
+                axis = part.positions.index((part.tree,))
+                own = [int(sums.take(value, axis).max()) for value in range(sums.shape[axis])]
+            else:
+                own = [int(sums.max())]
+            shares = [math.ceil(Fraction(one) / scale**self.norm * 2**COST_BITS) for one in own]
+            values = values + np.array(shares, dtype=object)
+        total = max(values)
         return max(Fraction(total, 2**COST_BITS), self.cost_outside(rounded=True))
 
     @property
@@ -174,6 +186,14 @@ def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int
         return _matrix(form["matrix"], arrays)
     if form["kind"] == "block-walk":
         return sum(form["weights"]) * np.eye(form["size"], dtype=np.int64)
+    if form["kind"] == "tree":
+        rows = []
+        for names, given in (("groups", "weights"), ("beside", "beside_weights")):
+            for nodes, weights in zip(form.get(names, ()), form.get(given, ()), strict=True):
+                own, count = arrays[weights], len(arrays[weights])
+                level = (arrays[nodes] == np.arange(count)[:, None]) * own[:, None]
+                rows.append(level[own > 0].astype(np.int64))
+        return np.concatenate(rows)
     if form["kind"] == "centered":
         size = int(form["size"])
         return size * np.eye(size, dtype=np.int64) - 1
@@ -203,6 +223,12 @@ def _grid_tree(sizes: list[int], branching: int, weights: list[int]) -> Integers
     return np.concatenate(rows)
 
 
+def _tree(row: dict[str, Any], forms: list[dict[str, Any]]) -> int | None:
+    """Return the position of the attribute of a part's one tree; None without one, or with row factors."""
+    trees = [positions for positions, place in row["blocks"] if forms[place]["kind"] == "tree"]
+    return trees[0][0] if len(trees) == 1 and "multipliers" not in row else None
+
+
 def read(path: Path) -> ReadFile:
     """Read the file of a strategy or of a measurement."""
     with zipfile.ZipFile(path) as archive:
@@ -217,6 +243,7 @@ def read(path: Path) -> ReadFile:
             arrays[row["multipliers"]] if "multipliers" in row else None,
             row["variance"],
             "width" in row,
+            _tree(row, header["plan"]["matrices"]),
         )
         for row in header["plan"]["parts"]
     )

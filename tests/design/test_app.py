@@ -501,7 +501,8 @@ def test_the_plan_of_a_page_that_is_gone_is_given_up(design, monkeypatch):
     def plan(*_given, progress, **_options):
         begun.set()
         try:
-            while not steps.wait(0.01):
+            while not steps.is_set():
+                time.sleep(0.01)
                 progress("waiting", None)
         finally:
             ended.set()
@@ -509,11 +510,11 @@ def test_the_plan_of_a_page_that_is_gone_is_given_up(design, monkeypatch):
     monkeypatch.setattr(desk, "plan", plan)
     browser = Browser(design)
     browser.show()
-    assert begun.wait(30)
+    assert begun.wait(120)
     for number in range(8):
         browser.name = f"page {number}"
         browser.show("")
-    given_up = ended.wait(10)
+    given_up = ended.wait(120)
     steps.set()
     assert given_up
 

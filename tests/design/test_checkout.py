@@ -199,7 +199,7 @@ def held(monkeypatch):
     def release(*given, before_measuring, **options):
         def check(budget):
             before_measuring(budget)
-            go.wait(30)
+            go.wait(120)
 
         return mdp.release(*given, before_measuring=check, **options)
 
@@ -435,7 +435,7 @@ def test_a_program_that_is_stopped_leaves_what_a_killed_command_leaves(design, l
         host, _, path = server.stdout.readline().strip().removeprefix("http://").partition("/")
 
         def post(where, **body):
-            connection = http.client.HTTPConnection(host, timeout=60)
+            connection = http.client.HTTPConnection(host, timeout=120)
             sent = json.dumps({"page": "p", "text": TEXT, **body})
             connection.request("POST", f"/{path}{where}", sent, {"Content-Type": "application/json"})
             found = json.loads(connection.getresponse().read())
@@ -448,7 +448,7 @@ def test_a_program_that_is_stopped_leaves_what_a_killed_command_leaves(design, l
         assert post("confirm", nonce=offer["nonce"], digest=offer["digest"])["refused"] == ""
         assert server.stdout.readline() == "measured\n"
         server.send_signal(how)
-        server.wait(30)
+        server.wait(120)
     assert debits(ledger) == [(0.5, "measured")]
     assert "at no further cost" in summed(Browser(Design(design.file, "", Records(number=100))))["refused"]
     mdp.recover_ledger(ledger.path)

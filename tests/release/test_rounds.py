@@ -267,11 +267,11 @@ def test_a_ledger_is_debited_for_both_rounds_before_the_first(
     order: list[str] = []
     drawn = measurement._noisy_answers
 
-    def noted(*given: Any) -> Any:
+    def noted(*given: Any, **more: Any) -> Any:
         left = mdp.Ledger.open(path).left
         assert left is not None
         order.append(f"drawn with {float(left.rho or 0):.3f} left")
-        return drawn(*given)
+        return drawn(*given, **more)
 
     monkeypatch.setattr(measurement, "_noisy_answers", noted)
     mdp.release(SPEC, table=TABLE, ledger=path)

@@ -96,6 +96,9 @@ class Halves(q.Prefix):
     def rows(self, size: int) -> np.ndarray:
         return q.Predicates.rows(self, size)
 
+    def entries(self, size: int) -> Any:
+        return q.Predicates.entries(self, size)
+
     def gram(self, size: int) -> np.ndarray:
         return 0.25 * super().gram(size)
 

@@ -9,8 +9,8 @@ from itertools import chain, pairwise
 from typing import Any, final
 
 import numpy as np
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
-from scipy import sparse
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix, TreeMatrix
@@ -248,7 +248,7 @@ def _solved(tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> Callable[[
 def _sums(nodes: NDArray[np.int64]) -> Any:
     """Return the sums over nodes of what is in each, as a matrix with few entries."""
     ends = np.arange(len(nodes) + 1)
-    return sparse.csc_array((np.ones(len(nodes)), nodes, ends), (int(nodes.max()) + 1, len(nodes)))
+    return scipy.sparse.csc_array((np.ones(len(nodes)), nodes, ends), (int(nodes.max()) + 1, len(nodes)))
 
 
 @final
@@ -330,4 +330,6 @@ def _indicators(predicates: Predicates, size: int) -> Any:
     codes = predicates.sets if isinstance(predicates, Sets) else (range(size),)
     ends = np.cumsum([0, *map(len, codes)])
     places = np.fromiter(chain.from_iterable(codes), np.intp, ends[-1])
-    return sparse.csc_array(sparse.csr_array((np.ones(ends[-1]), places, ends), (len(codes), size)))
+    return scipy.sparse.csc_array(
+        scipy.sparse.csr_array((np.ones(ends[-1]), places, ends), (len(codes), size))
+    )

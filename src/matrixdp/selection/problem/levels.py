@@ -21,6 +21,8 @@ Places = NDArray[np.int64]
 
 #: Trees of areas are seldom deeper; of more sets few are levels.
 _MOST_LEVELS = 30
+#: Attributes of more values are left as they are: nothing could be measured on them.
+_MOST_VALUES = 1 << 24
 #: Of more families that cut across the levels there is no tree to speak of.
 _MOST_BESIDE = 4
 
@@ -99,7 +101,7 @@ def levels_of(workload: Workload, least: int = 1) -> Levels | None:
     """
     known = _FOUND.setdefault(workload, {})
     if least not in known:
-        large = [one for one in workload.domain.attributes if one.size >= least]
+        large = [one for one in workload.domain.attributes if least <= one.size <= _MOST_VALUES]
         names = [one.name for one in sorted(large, key=lambda one: -one.size)]
         found = (_levels(workload, name) for name in names)
         known[least] = next((own for own in found if own is not None), None)
