@@ -20,6 +20,7 @@ from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.problem.levels import levels_of
+from matrixdp.selection.problem.levels import levels_of
 
 Groups = NDArray[np.int64]
 
@@ -285,3 +286,9 @@ def test_areas_that_cut_across_under_laplace_noise() -> None:
     assert found.plan.cost <= 1 + 1e-9
     assert found.certificate.lower_bound is not None
     assert found.certificate.lower_bound < found.certificate.loss
+
+
+def test_sets_that_are_more_than_levels_have_are_counted_only() -> None:
+    """All ranges of a million values are too many for an array of their weights."""
+    asked = Workload(mdp.Domain({"area": 1_000_000}), mdp.product(area="range"))
+    assert levels_of(asked) is None

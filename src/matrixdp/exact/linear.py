@@ -124,6 +124,18 @@ def inverse_root(gram: Array, known: int = 0) -> Array:
     return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T * scale)
 
 
+def by_first(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each code, in the order of the first of each.
+
+    Examples
+    --------
+    >>> by_first(np.array([7, 3, 7, 9])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+
+
 def numbered(rows: Array) -> NDArray[np.intp]:
     """Return a number for each row, in the order of the first of each: equal rows have the same.
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Attribute
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array as Array
-from matrixdp.exact.linear import numbered
+from matrixdp.exact.linear import by_first, numbered
 from matrixdp.exact.matrices import Entries
 from matrixdp.texts import Words
 
@@ -449,8 +449,7 @@ def groups_of_all(groups: Sequence[NDArray[np.intp] | None]) -> NDArray[np.intp]
     codes = told[0]
     for own in told[1:]:
         codes = np.unique(codes * (own.max() + 1) + own, return_inverse=True)[1]
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    return by_first(codes)
 
 
 class Indicators(Predicates):

@@ -46,6 +46,7 @@ from matrixdp.queries.structured import Stacked, Totals
 from matrixdp.selection.compose.rounding import over_every_value
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
+from matrixdp.selection.problem.levels import MOST_VALUES
 
 if TYPE_CHECKING:
     from matrixdp.plans import Block, Part, Plan
@@ -58,8 +59,6 @@ Multipliers = NDArray[np.int64] | None
 
 #: Entries of written queries, and queries that are intervals, up to which values alike are looked for.
 _MOST_ENTRIES, _MOST_INTERVALS = 1 << 24, 1 << 20
-#: Attributes of more values are left as they are: nothing could be measured on them.
-_MOST_VALUES = 1 << 24
 #: Entries of explicit queries.
 _MOST_WRITTEN = 1 << 22
 
@@ -283,7 +282,7 @@ def _groups(workload: Workload) -> dict[str, Places]:
         own = list(asked.sets.values())
         if any((p.symmetric(size) or (0.0, 0.0))[0] > 0.0 for p, size in own):
             continue  # each value is asked about
-        if workload.domain[name].size > _MOST_VALUES:
+        if workload.domain[name].size > MOST_VALUES:
             continue
         groups = np.zeros(workload.domain[name].size, dtype=np.int64)
         for told in chain(starmap(_told_by, own), starmap(_told_by_rows, asked.written)):
@@ -483,7 +482,7 @@ def _paired(workload: Workload, each: bool, but: Collection[str]) -> Paired | No
     summed = {name for group in workload for name in group.attributes if _is_sum(group)}
     for name, asked in _asked(workload).items():
         size = workload.domain[name].size
-        if not LIMITS.most_unpaired < size <= _MOST_VALUES or name in summed or asked.written or name in but:
+        if not LIMITS.most_unpaired < size <= MOST_VALUES or name in summed or asked.written or name in but:
             continue
         told = [p for p, _ in asked.sets.values() if p.symmetric(size) is None]
         alike = groups_of_all([_alike(p, size) for p in told]) if told else None

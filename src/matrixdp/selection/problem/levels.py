@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact.linear import Array
+from matrixdp.exact.linear import Array, by_first
 from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Total, Workload
 from matrixdp.queries.predicates import Ranges, Sets
 from matrixdp.queries.structured import Labelled, Stacked
@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 #: Trees of areas are seldom deeper; of more sets few are levels.
 _MOST_LEVELS = 30
 #: Attributes of more values are left as they are: nothing could be measured on them.
-_MOST_VALUES = 1 << 24
+MOST_VALUES = 1 << 24
 #: Of more families that cut across the levels there is no tree to speak of.
 _MOST_BESIDE = 4
 
@@ -101,7 +101,7 @@ def levels_of(workload: Workload, least: int = 1) -> Levels | None:
     """
     known = _FOUND.setdefault(workload, {})
     if least not in known:
-        large = [one for one in workload.domain.attributes if least <= one.size <= _MOST_VALUES]
+        large = [one for one in workload.domain.attributes if least <= one.size <= MOST_VALUES]
         names = [one.name for one in sorted(large, key=lambda one: -one.size)]
         found = (_levels(workload, name) for name in names)
         known[least] = next((own for own in found if own is not None), None)
@@ -117,6 +117,8 @@ def _levels(workload: Workload, name: str) -> Levels | None:
         if not isinstance(group, ProductGroup):
             return None
         own = group.sets.get(name, Total())
+        if own.count(size) > size * _MOST_LEVELS:
+            return None  # more sets than levels have, as all ranges are
         weights = np.ones(own.count(size))
         if group.query_weights is not None:
             axis = group.attributes.index(name) if name in group.sets else len(group.counts)
@@ -171,7 +173,7 @@ def _arranged(
         depth = next(tell, len(groups))
         pieces = groups[depth - 1]
         for areas in beside:
-            pieces = _numbered(pieces * _count(areas) + areas)
+            pieces = by_first(pieces * _count(areas) + areas)
         if depth == len(groups) or _count(pieces) < _count(groups[depth]):
             groups.insert(depth, pieces)
             places[depth:] = range(depth + 1, len(groups))
@@ -207,15 +209,9 @@ def _size(levels: Sequence[Places], chain: Sequence[int]) -> tuple[int, int]:
     return len(chain), sum(_count(levels[place]) for place in chain)
 
 
-def _numbered(codes: Places) -> Places:
-    """Return the codes by the order of their first places."""
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
-
-
 def _refined(coarser: Places, nodes: Places) -> tuple[Places, Places]:
     """Return the nodes of a level with those of values without a set, and the node of each set."""
-    own = _numbered(np.where(nodes < 0, _count(nodes) + coarser, nodes))
+    own = by_first(np.where(nodes < 0, _count(nodes) + coarser, nodes))
     places = np.zeros(_count(nodes), dtype=np.int64)
     places[nodes[nodes >= 0]] = own[nodes >= 0]
     return own, places
