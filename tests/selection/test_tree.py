@@ -20,7 +20,6 @@ from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.problem.levels import levels_of
-from matrixdp.selection.problem.levels import levels_of
 
 Groups = NDArray[np.int64]
 
