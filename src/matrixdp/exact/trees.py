@@ -35,7 +35,7 @@ def _apart(fine: NDArray[np.int64], coarse: NDArray[np.int64]) -> bool:
     return bool((coarse[np.unique(fine, return_index=True)[1]][fine] != coarse).any())
 
 
-def _sums_over(nodes: NDArray[np.int64], count: int) -> Any:
+def sums_over(nodes: NDArray[np.int64], count: int) -> Any:
     """Return the sparse matrix of sums over nodes, given that of each column."""
     shape = count, len(nodes)
     return scipy.sparse.csr_array((np.ones(len(nodes)), (nodes, np.arange(len(nodes)))), shape=shape)
@@ -145,7 +145,7 @@ class TreeMatrix(MeasuredMatrix):
     def _sums(self) -> list[Any]:
         """Sparse matrices: the sums over the children of each node, and last those over values."""
         pairs = zip([*self._parents, self.groups[-1]], self.weights, strict=True)
-        return [_sums_over(up, len(weight)) for up, weight in pairs]
+        return [sums_over(up, len(weight)) for up, weight in pairs]
 
     @cached_property
     def _alone(self) -> Spread:
@@ -240,7 +240,7 @@ class TreeMatrix(MeasuredMatrix):
         levels = zip(self.weights[::-1], self._node_sums(array), strict=True)
         found = [weight[weight > 0, None] * sums[weight > 0] for weight, sums in levels][::-1]
         for group, weight in self._families[len(self.groups) :]:
-            found.append(weight[weight > 0, None] * (_sums_over(group, len(weight)) @ array)[weight > 0])
+            found.append(weight[weight > 0, None] * (sums_over(group, len(weight)) @ array)[weight > 0])
         return np.concatenate(found)
 
     def _by_level(self, rows: Array) -> list[Array]:
@@ -295,6 +295,17 @@ class TreeMatrix(MeasuredMatrix):
             # the two products cancel exactly where a node is all of its parent
             array = (array_below - share * total[up]) + share * array[up]
         return array
+
+    def share(self, sums: Sequence[Array], total: Array) -> Array:
+        """Return how far the nodes of the level above the last are moved, for each unit of their variance.
+
+        Given what is measured of each level above the last, times its weights, and of each such node the sum
+        of what its children say alone; of a tree without areas beside it. A child moves by that times its
+        own variance.
+        """
+        own, below = self._alone
+        array = (total + below[-1][:, None] * sums[-1]) * (own[-2] / below[-1])[:, None]
+        return np.asarray((self._pass(self._alone, 0, sums[:-1], array) - total) / below[-1][:, None])
 
     def solve(self, answers: Array) -> Array:
         products = [w[:, None] * y for (_, w), y in zip(self._families, self._by_level(answers), strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +16,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix, TreeMatrix
 from matrixdp.exact.linear import Array, along_axes
 from matrixdp.exact.resources import memory_limit
+from matrixdp.exact.trees import sums_over
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plans.plan import Estimates, Plan
@@ -197,58 +198,33 @@ def _leads(part: Part, name: str) -> bool:
 def _solved(tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> Callable[[slice], Array]:
     """Return what gives the least squares of a tree for some values; its rows are read by their numbers.
 
-    Up and down as the tree itself does, but what is measured of values alone is read a slice at a time: once
+    As the tree itself solves them, but what is measured of values alone is read a slice at a time: once
     for their sums, and once more for them.
     """
-    told = _tells_values(tree)
-    groups, weights = tree.groups, [own.astype(np.float64) for own in tree.weights]
+    weights = [own.astype(np.float64) for own in tree.weights]
     ends = np.cumsum([0, *map(np.count_nonzero, weights)])
-    single, first = weights[-1], int(ends[-2])
-    if told:
-        groups, weights = groups[:-1], weights[:-1]
-    if not groups:
-        return lambda values: read(values.start, values.stop) / single[values, None]
-    nodes = groups[-1]
-    total: Any = 0.0
-    below = np.full(len(weights[-1]), np.inf)
-    if told:
-        sums, below = _sums(nodes), np.bincount(nodes, single**-2.0)
-        alone = (read(first + own.start, first + own.stop) / single[own, None] for own in slices)
-        total = sum(sums[:, own] @ one for own, one in zip(slices, alone, strict=True))
-    parents = [above[np.unique(own, return_index=True)[1]] for above, own in pairwise(groups)]
-    found: list[tuple[Array, Array, Array, Any]] = []
-    for level in range(len(groups) - 1, -1, -1):
-        weight, rows = weights[level], read(int(ends[level]), int(ends[level + 1]))
-        array = np.zeros((len(weight), rows.shape[1]))
-        array[weight > 0] = weight[weight > 0, None] * rows
-        variance = 1.0 / (weight**2 + 1.0 / below)
-        array = variance[:, None] * (array + total / below[:, None])
-        found.append((array, variance, below, total))
-        if level:
-            up = _sums(parents[level - 1])
-            total, below = up @ array, up @ variance
-    estimate, _, below, total = found.pop()
-    for up_to in parents:
-        array, variance, lower, below_it = found.pop()
-        estimate = array + (variance / below[up_to])[:, None] * (estimate - total)[up_to]
-        below, total = lower, below_it
-    if not told:
-        estimate = estimate / np.bincount(nodes)[:, None]
+    if not _tells_values(tree):
+        nodes = tree.groups[-1]
+        firsts = np.unique(nodes, return_index=True)[1]
+        whole = TreeMatrix(tuple(own[firsts] for own in tree.groups), tree.weights)
+        estimate = whole.solve(read(0, int(ends[-1]))) / np.bincount(nodes)[:, None]
         return lambda values: estimate[nodes[values]]
-    share = (estimate - total) / below[:, None]
+    single, first = weights[-1], int(ends[-2])
 
-    def solved(values: slice) -> Array:
-        own = single[values, None]
-        alone = read(first + values.start, first + values.stop) / own
-        return np.asarray(alone + share[nodes[values]] / own**2)
+    def alone(values: slice) -> Array:
+        return np.asarray(read(first + values.start, first + values.stop) / single[values, None])
 
-    return solved
-
-
-def _sums(nodes: NDArray[np.int64]) -> Any:
-    """Return the sums over nodes of what is in each, as a matrix with few entries."""
-    ends = np.arange(len(nodes) + 1)
-    return scipy.sparse.csc_array((np.ones(len(nodes)), nodes, ends), (int(nodes.max()) + 1, len(nodes)))
+    if len(weights) == 1:
+        return alone
+    above = []
+    for weight, start, stop in zip(weights[:-1], ends[:-2], ends[1:-1], strict=True):
+        rows = read(int(start), int(stop))
+        above.append(np.zeros((len(weight), rows.shape[1])))
+        above[-1][weight > 0] = weight[weight > 0, None] * rows
+    nodes = tree.groups[-2]
+    sums = sums_over(nodes, len(weights[-2])).tocsc()
+    share = tree.share(above, sum(sums[:, values] @ alone(values) for values in slices))
+    return lambda values: alone(values) + share[nodes[values]] / single[values, None] ** 2
 
 
 @final
