@@ -177,8 +177,7 @@ def _plan(
 ) -> Plan:
     """Return the plan that measures every node of every class with its share of the privacy cost.
 
-    Shares are integer weights of rows, so that the paths of a class add up exactly. Areas beside the levels
-    have the share of the node of their home.
+    Shares are integer weights of rows, so that the paths of a class add up exactly.
     """
     domain, known, parts = workload.domain, Measured(), []
     costs = np.zeros(domain[levels.name].size)
