@@ -27,7 +27,7 @@ from repairs import local_nonnegative, projected
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.measure.measurement import maximal_marginals
+from matrixdp.measure.noisy_answers import maximal_marginals
 from matrixdp.model.likelihood import Evidence
 from matrixdp.model.mixture_fit import FITS, choose
 from matrixdp.model.pair_fit import fit_local

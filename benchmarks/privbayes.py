@@ -25,7 +25,7 @@ from published.hdmm_conference import DAWA, MADE_UP, PAPER, PRIVBAYES
 from published.tables import Row
 
 import matrixdp as mdp
-from matrixdp.measure.measurement import random_source
+from matrixdp.measure.noisy_answers import random_source
 from matrixdp.papers import dawa
 from matrixdp.papers.privbayes import simulate
 from matrixdp.papers.privbayes.mechanism import prepared

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.measure.measurement import Measurement, maximal_marginals
+from matrixdp.measure.measurement import Measurement
+from matrixdp.measure.noisy_answers import maximal_marginals
 from matrixdp.model.likelihood import Evidence
 
 __all__ = ["local_nonnegative", "projected"]

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 import matrixdp as mdp
 from matrixdp.errors import StorageError, TooLargeError, WorkloadError
 from matrixdp.exact import GridTree
-from matrixdp.measure.measurement import plan_cost
+from matrixdp.measure.calibration import plan_cost
 from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
 from matrixdp.selection.registry import MECHANISMS, DataDependent

@@ -26,6 +26,7 @@ from matrixdp.language import marginals as marginals
 from matrixdp.language import pairwise as pairwise
 from matrixdp.language import product as product
 from matrixdp.ledger import Ledger as Ledger
+from matrixdp.measure.workers import Workers as Workers
 from matrixdp.model import Model as Model
 from matrixdp.privacy import Budget as Budget
 from matrixdp.privacy import Unit as Unit

@@ -187,10 +187,11 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def private_folder() -> Iterator[Path]:
+def private_folder(where: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Give a temporary folder that only this user can open, and remove it afterwards.
 
-    What killed processes of this user on this machine left is removed first.
+    What killed processes of this user on this machine left is removed first. It lies in another folder, or
+    in the system's for such.
 
     Raises
     ------
@@ -206,13 +207,14 @@ def private_folder() -> Iterator[Path]:
     False
     """
     try:
-        for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        for left in Path(where or tempfile.gettempdir()).glob(f"{_PREFIX}*"):
             _remove_left(left)
-        folder, process = Path(tempfile.mkdtemp(prefix=_PREFIX)), os.getpid()
+        folder, process = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where)), os.getpid()
         lock = Lock(folder / _OWNER)
         lock.path.write_text(platform.node())
     except (OSError, StorageError) as error:
-        reason, cure = getattr(error, "strerror", None) or error, "name another one in the variable TMPDIR"
+        reason, cure = getattr(error, "strerror", None) or error, "name another one"
+        cure += " in the variable TMPDIR" if where is None else f" than {os.fspath(where)}"
         raise StorageError(f"the temporary folder cannot be used ({reason}); {cure}") from None
     try:
         yield folder

@@ -36,7 +36,7 @@ from matrixdp.errors import (
 from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value, share_files
 from matrixdp.ledger import Ledger, in_words
-from matrixdp.measure.measurement import drawn_variances
+from matrixdp.measure.calibration import drawn_variances
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.model.records import RecordColumns
 from matrixdp.noise import Noise, noise_named

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from matrixdp.exact import ExplicitMatrix
-from matrixdp.measure import measurement
+from matrixdp.measure import measurement, noisy_answers
 from matrixdp.noise import Noise, SystemSource
 from matrixdp.noise.drawing import CHUNK
 from tests.audit import power
@@ -54,7 +54,7 @@ def small_sensitivity(patch: Patch) -> None:
 
 def silent_part(patch: Patch) -> None:
     """Every second part is released as it is."""
-    honest = measurement.noisy
+    honest = noisy_answers.noisy
     calls = []
 
     def noisy(answers, scale, source, shift=0, weight=1, **rest):
@@ -63,19 +63,19 @@ def silent_part(patch: Patch) -> None:
             return honest(answers, scale, source, shift, weight, **rest)
         return answers.split(scale.power + shift, weight)[0]
 
-    patch.setattr(measurement, "noisy", noisy)
+    patch.setattr(noisy_answers, "noisy", noisy)
 
 
 def silent_cells(patch: Patch) -> None:
     """What is measured as 0, as where there are no records, is released as it is."""
-    honest = measurement.noisy
+    honest = noisy_answers.noisy
 
     def noisy(answers, scale, source, shift=0, weight=1, **rest):
         quotient, fraction, _ = answers.split(scale.power + shift, weight)
         empty = (quotient == 0) & (fraction == 0)
         return np.where(empty, quotient, honest(answers, scale, source, shift, weight, **rest))
 
-    patch.setattr(measurement, "noisy", noisy)
+    patch.setattr(noisy_answers, "noisy", noisy)
 
 
 class Stream(SystemSource):
@@ -107,7 +107,7 @@ def again_in_a_part(patch: Patch) -> None:
 
 def again_between_parts(patch: Patch) -> None:
     """Every part has the noise of the first."""
-    honest, words = measurement.noisy, kept_words()
+    honest, words = noisy_answers.noisy, kept_words()
     patch.setattr(
         measurement,
         "noisy",

@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 import matrixdp as mdp
-from matrixdp.measure import measurement
+from matrixdp.measure import calibration, measurement
 from matrixdp.noise import GAUSSIAN, Cost
 from matrixdp.plans import Rounds
 from matrixdp.testing import dense_measurement
@@ -82,7 +82,7 @@ def test_one_record_moves_both_rounds_as_far_as_is_stated() -> None:
 def test_a_second_round_that_spends_the_whole_budget_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shift is sqrt(3/2) times what is stated, which is seen with a probability above 0.999."""
     monkeypatch.setattr(measurement, "as_authorized", lambda *_: True)
-    calibrated, times = measurement.calibrate, cycle((1, 2))
+    calibrated, times = calibration.calibrate, cycle((1, 2))
 
     def generous(plan: Any, allowed: Cost, *given: Any, **named: Any) -> Any:
         return calibrated(plan, Cost(allowed.value * next(times), GAUSSIAN), *given, **named)

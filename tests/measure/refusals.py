@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.measure import measurement
-from matrixdp.measure.measurement import NoiseScale, authorize, count_scale, measure
+from matrixdp.measure import calibration, measurement
+from matrixdp.measure.calibration import NoiseScale, count_scale
+from matrixdp.measure.measurement import authorize, measure
 from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.papers.dawa import dawa
@@ -31,7 +32,7 @@ SCALE = NoiseScale(Fraction(5000), 0, GAUSSIAN)
 
 def spread_with_counts() -> object:
     plan = mdp.select(LINE, budget=SPREAD).selection.plan
-    return measurement.plan_cost(plan, (SCALE,) * len(plan.parts), outside=ONE)
+    return calibration.plan_cost(plan, (SCALE,) * len(plan.parts), outside=ONE)
 
 
 class Untouchable(Source):
@@ -69,11 +70,11 @@ def told(cost: Any, budget: Budget = MU, private: Any = True) -> Attempt:
 
 
 def calibrated(allowed: Fraction, noise: Any = GAUSSIAN, variance: float = 8.0, records: int = 9) -> Attempt:
-    return lambda: measurement.calibrate(plan(noise, variance), Cost(allowed, noise), records)
+    return lambda: calibration.calibrate(plan(noise, variance), Cost(allowed, noise), records)
 
 
 def with_scale(**changes: Any) -> Attempt:
-    return lambda: measurement.plan_cost(plan(), (replace(SCALE, **changes),))
+    return lambda: calibration.plan_cost(plan(), (replace(SCALE, **changes),))
 
 
 def unfit(attempt: Attempt, *names: str) -> Attempt:
@@ -137,15 +138,15 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
         f"at most {bound} records": measured(max_records=bound) for bound in (0, -1, 2.0**33, True, None)
     },
     ("conflict", ""): {
-        "Laplace counts beside a Gaussian plan": lambda: measurement.measured_cost(
+        "Laplace counts beside a Gaussian plan": lambda: calibration.measured_cost(
             plan(),
             (SCALE,),
-            measurement.OutOfDomainCounts((None,), replace(SCALE, noise=LAPLACE), np.zeros(1)),
+            calibration.OutOfDomainCounts((None,), replace(SCALE, noise=LAPLACE), np.zeros(1)),
         ),
         "costs of two noises in one sum": lambda: ONE + Cost(Fraction(1), LAPLACE),
         "costs of two noises compared": lambda: Cost(Fraction(1), LAPLACE) >= ONE,
         "Laplace noise in a Gaussian plan": with_scale(noise=LAPLACE),
-        "Gaussian noise in a Laplace plan": lambda: measurement.plan_cost(plan(LAPLACE), (SCALE,)),
+        "Gaussian noise in a Laplace plan": lambda: calibration.plan_cost(plan(LAPLACE), (SCALE,)),
     },
     ("privacy", "out_of_domain.count"): {
         "counts of a mechanism that measures none": lambda: dawa(

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix, apply_kronecker
-from matrixdp.measure.measurement import NoiseScale, calibrate, noisy, plan_cost
+from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.noisy_answers import noisy
 from matrixdp.noise import GAUSSIAN, LAPLACE, SeededSource
 from matrixdp.sources import open_source
 

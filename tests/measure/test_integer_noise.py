@@ -14,7 +14,7 @@ import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
 from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
-from matrixdp.measure.measurement import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Tails, integers
 from matrixdp.plans import Block, Direct, Part, Plan, Union
 from matrixdp.statistics.intervals import EVERY

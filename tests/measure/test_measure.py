@@ -13,8 +13,10 @@ from scipy import stats
 
 import matrixdp as mdp
 from matrixdp.exact import IntegerMatrix, IntegerTensor
-from matrixdp.measure import measurement
-from matrixdp.measure.measurement import NoiseScale, authorize, calibrate, maximal_marginals, measure, noisy
+from matrixdp.measure import calibration, noisy_answers
+from matrixdp.measure.calibration import NoiseScale, calibrate
+from matrixdp.measure.measurement import authorize, measure
+from matrixdp.measure.noisy_answers import maximal_marginals, noisy
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SystemSource
 from matrixdp.plans import Block, Direct, Part
 from matrixdp.privacy import Budget
@@ -94,7 +96,7 @@ def test_the_exact_cost_is_just_below_what_is_allowed(noise, kind, allowed):
     found = plan(kind, noise)
     scales, cost = calibrate(found, Cost(allowed, noise), 2**33)
     assert 0.9999999 * allowed < cost.value <= allowed
-    assert measurement.plan_cost(found, scales) == cost
+    assert calibration.plan_cost(found, scales) == cost
     pairs = zip(found.parts, scales, strict=True)
     exact = sum(Fraction(noise.power_sum(part)) / scale.exact**noise.norm for part, scale in pairs)
     assert exact <= cost.value < exact * (1 + Fraction(1, 10**12))
@@ -121,9 +123,9 @@ def test_the_record():
 
 def test_no_noise_is_drawn_where_what_comes_before_it_fails(monkeypatch):
     strategy, steps = mdp.select(WORKLOAD), []
-    real = measurement.noisy
+    real = noisy_answers.noisy
     monkeypatch.setattr(
-        measurement, "noisy", lambda *given, **named: steps.append("noise") or real(*given, **named)
+        noisy_answers, "noisy", lambda *given, **named: steps.append("noise") or real(*given, **named)
     )
 
     def stop():

@@ -10,8 +10,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.measure import measurement
-from matrixdp.measure.measurement import NoiseScale, measured_cost, plan_cost
+from matrixdp.measure import calibration
+from matrixdp.measure.calibration import NoiseScale, measured_cost, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.plans import Block, Direct, Part
 from matrixdp.sources import open_source
@@ -46,9 +46,9 @@ def measured() -> list[mdp.MeasuredStrategy]:
 @pytest.mark.parametrize("allowed", [Fraction(1), Fraction(1, 3), Fraction(10**4), Fraction(1, 10**9)])
 def test_counts_share_exactly_what_the_plan_costs(noise, allowed):
     for number in (1, 2, 3, 7):
-        scale = measurement.count_scale(number, Cost(allowed, noise))
+        scale = calibration.count_scale(number, Cost(allowed, noise))
         # written out: so many rows, each with an entry 1 for a record that is in all of them
-        exact, cost = number / scale.exact**noise.norm, measurement.counts_cost(scale, number).value
+        exact, cost = number / scale.exact**noise.norm, calibration.counts_cost(scale, number).value
         assert allowed * Fraction(999_999, 1_000_000) < exact <= cost <= allowed
         assert scale.multiple == 1 or 2**12 <= scale.steps < 2**13 + 1
 
@@ -60,7 +60,7 @@ def test_the_cost_is_the_larger_of_the_two():
     assert plan_cost(plan, scales).value == 1 == measured_cost(plan, scales, None).value
     for steps, cost in ((8192, 1), (4096, 2), (2048, 8)):
         scale = NoiseScale(Fraction(steps), -12, GAUSSIAN)
-        counts = measurement.OutOfDomainCounts((None, "sex"), scale, np.zeros(2))
+        counts = calibration.OutOfDomainCounts((None, "sex"), scale, np.zeros(2))
         assert measured_cost(plan, scales, counts).value == cost
 
 

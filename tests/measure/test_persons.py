@@ -15,7 +15,8 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, SpecificationError, StorageError
-from matrixdp.measure.measurement import calibrate, measure, plan_cost
+from matrixdp.measure.calibration import calibrate, plan_cost
+from matrixdp.measure.measurement import measure
 from matrixdp.sources import open_source
 from matrixdp.verification.verify import verify_release
 from tests.builders import saved

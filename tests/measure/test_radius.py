@@ -17,7 +17,9 @@ import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
 from matrixdp.errors import MatrixDPError, PrivacyError, StorageError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact import CenteredMatrix, IntegerMatrix, WalkMatrix
-from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
+from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.measurement import Periods
+from matrixdp.measure.noisy_answers import noisy
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource, Tails

@@ -15,7 +15,8 @@ import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
 from matrixdp.errors import MatrixDPError, PrivacyError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, RangeMatrix
-from matrixdp.measure.measurement import begin, calibrate, plan_cost, tails_of
+from matrixdp.measure.calibration import calibrate, plan_cost, tails_of
+from matrixdp.measure.measurement import begin
 from matrixdp.noise import LAPLACE
 from matrixdp.plans import Block, Part, Plan, Split
 from matrixdp.testing.plugins import check_plan

@@ -17,7 +17,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import StorageError, TooLargeError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.mapped import Multiples
-from matrixdp.measure import measurement
+from matrixdp.measure import noisy_answers
 from matrixdp.measure.measurement import Measurement, measure
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.plans import Block, Part, SlicedEstimates, Slices, Split, residual_weights
@@ -225,7 +225,7 @@ def test_a_full_disk_is_rejected_before_anything_is_spent(areas, monkeypatch):
 
 
 def test_a_process_killed_between_slices(areas, tmp_path, monkeypatch):
-    real, drawn = measurement.noisy, []
+    real, drawn = noisy_answers.noisy, []
 
     def noisy(*arguments, **options):
         drawn.append(1)
@@ -233,7 +233,7 @@ def test_a_process_killed_between_slices(areas, tmp_path, monkeypatch):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(measurement, "noisy", noisy)
+    monkeypatch.setattr(noisy_answers, "noisy", noisy)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     process = os.fork()
     if process == 0:

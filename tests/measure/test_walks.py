@@ -30,7 +30,9 @@ from matrixdp.exact import (
     WalkMatrix,
 )
 from matrixdp.exact.walks import MOST_NODES
-from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
+from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.measurement import Periods
+from matrixdp.measure.noisy_answers import noisy
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource

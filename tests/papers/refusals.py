@@ -12,7 +12,7 @@ import workload_families as families
 from workload_families import relative_error
 
 import matrixdp as mdp
-from matrixdp.measure.measurement import NoiseScale
+from matrixdp.measure.calibration import NoiseScale
 from matrixdp.mechanisms import factor_of
 from matrixdp.noise import GAUSSIAN, LAPLACE, SeededSource
 from matrixdp.papers import door, privbayes

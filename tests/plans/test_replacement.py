@@ -15,7 +15,8 @@ import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MergedMatrix
 from matrixdp.exact.matrices import DeficientMatrix, IntegerMatrix
 from matrixdp.exact.structured import GridTree
-from matrixdp.measure.measurement import NoiseScale, measure, plan_cost
+from matrixdp.measure.calibration import NoiseScale, plan_cost
+from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, Noise
 from matrixdp.plans import Block, Local, Part, replacement
 from matrixdp.plans.replacement import moves

@@ -10,7 +10,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, TreeMatrix
-from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, plan_cost
+from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.measurement import Periods
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, Noise
 from matrixdp.plans import Block, Part, Plan, Split
 from matrixdp.plans.replacement import columns

@@ -14,7 +14,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import StorageError
-from matrixdp.measure import measurement
+from matrixdp.measure import noisy_answers
 from matrixdp.releases import record, transaction
 from matrixdp.storage import archive
 from tests.builders import TABLE, strategy
@@ -107,20 +107,20 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_a_budget_is_marked_as_spent_before_noise_is_drawn(home: Path, run: Run, monkeypatch):
-    marked, real = [], measurement.noisy
+    marked, real = [], noisy_answers.noisy
 
     def noisy(*given: Any, **named: Any) -> Any:
         marked.append([(folder / record.SPENT).exists() for folder in hidden(home)])
         return real(*given, **named)
 
-    monkeypatch.setattr(measurement, "noisy", noisy)
+    monkeypatch.setattr(noisy_answers, "noisy", noisy)
     assert run(home).exit_code == 0
     assert marked
     assert all(one == [True] for one in marked)
 
 
 def test_nothing_is_spent_where_the_budget_is_declined(home: Path, monkeypatch):
-    monkeypatch.setattr(measurement, "noisy", fail)
+    monkeypatch.setattr(noisy_answers, "noisy", fail)
     asked = []
 
     def decline(budget: mdp.Budget) -> None:

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.measure.measurement import Measurement, NoiseScale
+from matrixdp.measure.calibration import NoiseScale
+from matrixdp.measure.measurement import Measurement
 from matrixdp.plans import Rounds
 from matrixdp.selection.rounds import SecondRound
 from matrixdp.sources.memory import ArraysSource
@@ -260,12 +261,12 @@ def test_a_round_that_is_cut_off_is_found(folder: Path, tmp_path: Path) -> None:
 def test_a_ledger_is_debited_for_both_rounds_before_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from matrixdp.measure import measurement
+    from matrixdp.measure import measurement, noisy_answers
 
     path = tmp_path / "ledger"
     mdp.Ledger.create(path, "people", mdp.Budget(rho=0.06))
     order: list[str] = []
-    drawn = measurement._noisy_answers
+    drawn = noisy_answers.noisy_answers
 
     def noted(*given: Any, **more: Any) -> Any:
         left = mdp.Ledger.open(path).left
@@ -273,7 +274,7 @@ def test_a_ledger_is_debited_for_both_rounds_before_the_first(
         order.append(f"drawn with {float(left.rho or 0):.3f} left")
         return drawn(*given, **more)
 
-    monkeypatch.setattr(measurement, "_noisy_answers", noted)
+    monkeypatch.setattr(measurement, "noisy_answers", noted)
     mdp.release(SPEC, table=TABLE, ledger=path)
     assert order == ["drawn with 0.010 left"] * 2
     with pytest.raises(mdp.PrivacyError):

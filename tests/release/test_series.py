@@ -15,7 +15,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
-from matrixdp.measure import measurement, statement
+from matrixdp.measure import noisy_answers, statement
 from matrixdp.releases import transaction
 from matrixdp.sources import open_source
 from matrixdp.storage import archive
@@ -147,7 +147,7 @@ def test_a_period_is_measured_once(tmp_path: Path, monkeypatch):
     series = start(tmp_path)
     series.publish(TABLE, "2025-02")
     before = (series.folder / "measurement.mdp").read_bytes()
-    monkeypatch.setattr(measurement, "noisy", lambda *_, **__: pytest.fail("noise was drawn again"))
+    monkeypatch.setattr(noisy_answers, "noisy", lambda *_, **__: pytest.fail("noise was drawn again"))
     again = mdp.Series.open(series.folder).publish({"month": [], "sex": []}, "2025-01")
     assert again.answers.num_rows == published(series.folder).__len__()
     assert (series.folder / "measurement.mdp").read_bytes() == before
@@ -324,7 +324,7 @@ def test_a_publication_beside_another_measures_nothing(tmp_path: Path, monkeypat
 def within_noise(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[object]:
     """Act once while the next publication has claimed its period and draws noise; list what is drawn."""
     drawn: list[object] = []
-    real = measurement.noisy
+    real = noisy_answers.noisy
 
     def noisy(*given: Any, **named: Any) -> Any:
         drawn.append(given)
@@ -332,7 +332,7 @@ def within_noise(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> 
             act()
         return real(*given, **named)
 
-    monkeypatch.setattr(measurement, "noisy", noisy)
+    monkeypatch.setattr(noisy_answers, "noisy", noisy)
     return drawn
 
 

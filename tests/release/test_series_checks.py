@@ -14,7 +14,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.locks import Lock
-from matrixdp.measure import measurement
+from matrixdp.measure import noisy_answers
 from matrixdp.measure.statement import clauses
 from matrixdp.releases import release_schema
 from tests.release.stopping import fail, run
@@ -46,7 +46,7 @@ def rejected(code: str, act: Any, *given: Any, **named: Any) -> MatrixDPError:
 
 def test_a_rehearsal_spends_and_writes_nothing(home: Path, monkeypatch):
     series, ledger = mdp.Series.open(home / "series"), home / "ledger"
-    monkeypatch.setattr(measurement, "noisy", lambda *_, **__: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(noisy_answers, "noisy", lambda *_, **__: pytest.fail("noise was drawn"))
     before = files(home)
     found: Any = series.check(home / "people.csv", "2025-03", ledger=ledger)
     assert found == (("2025-01", "2025-02", "2025-03"), 3 * 2 * 2 + 2 + 1, False)

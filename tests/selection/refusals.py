@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import matrixdp as mdp
-from matrixdp.measure.measurement import calibrate
+from matrixdp.measure.calibration import calibrate
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.papers.workload import uniform_marginals
 from matrixdp.privacy import LeastBudget

@@ -7,7 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, WorkloadError
-from matrixdp.measure.measurement import calibrate, plan_cost
+from matrixdp.measure.calibration import calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, Cost
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose import weight_vectors as weights

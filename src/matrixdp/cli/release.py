@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,6 +141,10 @@ def release(
         ),
     ] = None,
     accept_weak_privacy: options.AcceptWeak = False,
+    workers: Annotated[
+        int | None,
+        Option(min=1, metavar="N", help="Count and measure areas in N processes at once: see `Workers`."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a table once and write the answer to every query.
@@ -169,7 +176,11 @@ def release(
                 f"The smallest budget that meets the targets, which is spent: {budget.words}", err=True
             )
 
-    with Reporter(elapsed=False) as reporter:
+    with Reporter(elapsed=False) as reporter, ExitStack() as stack:
+        pool = None
+        if workers is not None:
+            spawned = ProcessPoolExecutor(workers, get_context("spawn"))
+            pool = mdp.Workers(stack.enter_context(spawned).map)
         result = mdp.release(
             written,
             out,
@@ -191,6 +202,7 @@ def release(
             accept_weak_privacy=accept_weak_privacy,
             before_measuring=tell,
             progress=reporter.stage,
+            workers=pool,
         )
     try:
         if as_json:

@@ -30,7 +30,7 @@ _MOST_BESIDE = 2**16
 _BLOCK = 1 << 22
 
 
-def _apart(fine: NDArray[np.int64], coarse: NDArray[np.int64]) -> bool:
+def in_two(fine: NDArray[np.int64], coarse: NDArray[np.int64]) -> bool:
     """Return whether a node lies in two of another level."""
     return bool((coarse[np.unique(fine, return_index=True)[1]][fine] != coarse).any())
 
@@ -100,9 +100,9 @@ class TreeMatrix(MeasuredMatrix):
             if group.min() < 0 or new.min() < 0 or new.max() > 1:
                 raise NumericalError("a tree of values: nodes are not numbered by their first values")
             level = place < len(self.groups)
-            if level and _apart(group, before):
+            if level and in_two(group, before):
                 raise NumericalError("a tree of values: a level does not refine the one before")
-            if not level and _apart(before, group):
+            if not level and in_two(before, group):
                 raise NumericalError("a tree of values: a node of the last level lies in two areas beside it")
             if weight.dtype != np.int64 or weight.shape != (int(seen[-1]) + 1,):
                 raise NumericalError("a tree of values: expected an integer weight for each node")

@@ -18,15 +18,9 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import PrivacyError, SourceError
 from matrixdp.exact import IntegerTensor
 from matrixdp.ledger import Ledger, Reservation
-from matrixdp.measure.measurement import (
-    SCALE_BITS,
-    Authorization,
-    NoiseScale,
-    authorize,
-    debit,
-    noisy,
-    note_debit,
-)
+from matrixdp.measure.calibration import SCALE_BITS, NoiseScale
+from matrixdp.measure.measurement import Authorization, authorize, debit, note_debit
+from matrixdp.measure.noisy_answers import noisy
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.privacy import Budget, Clause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import Any, final
 
@@ -16,7 +16,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix, TreeMatrix
 from matrixdp.exact.linear import Array, along_axes
 from matrixdp.exact.resources import memory_limit
-from matrixdp.exact.trees import sums_over
+from matrixdp.exact.trees import in_two, sums_over
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plans.plan import Estimates, Plan
@@ -32,6 +32,8 @@ Read = Callable[[int, int], Array]
 LEAST_CUT = 2**25
 #: About so many cells does a slice have.
 _CELLS = 2**20
+#: Values are measured apart from one another in between so many runs.
+_LEAST_RUNS, _MOST_RUNS = 16, 256
 #: Bytes for each cell of the marginal that is counted and gets its noise: counts, exact and noisy answers.
 _HELD = 48.0
 
@@ -56,10 +58,10 @@ class Slices:
     width: int
 
     @classmethod
-    def of(cls, plan: Plan) -> Slices | None:
-        """Return the slices of a plan; None where it cannot be cut, or need not be."""
+    def of(cls, plan: Plan, least: int | None = None) -> Slices | None:
+        """Return the slices of a plan; None where it cannot be cut, or has at most so many cells."""
         cells = sum(plan.domain.cells(part.attributes) for part in plan.parts)
-        if not isinstance(plan, Split) or cells <= LEAST_CUT:
+        if not isinstance(plan, Split) or cells <= (LEAST_CUT if least is None else least):
             return None
         name = plan.domain.names[0]
         width = max(1, _CELLS * plan.domain[name].size // cells)
@@ -93,25 +95,42 @@ class Slices:
         above = matrix.rows - matrix.columns
         return _with(part, alone), _rows(part, above + values.start, above + values.stop)
 
-    def above(self, part: Part) -> Above | None:
-        """Return what else a part measures; None where there is nothing."""
+    @cached_property
+    def levels(self) -> tuple[NDArray[np.int64], ...]:
+        """The node of each value, on every level of which some part measures sums."""
+        trees = (part.blocks[0].matrix for part in self.plan.parts)
+        above = ((tree, own) for tree in trees if isinstance(tree, TreeMatrix) for own in _levels_above(tree))
+        held = {tree.groups[place].tobytes(): tree.groups[place] for tree, place in above}
+        return tuple(sorted(held.values(), key=max))
+
+    def above(self, part: Part) -> Iterator[Above]:
+        """Yield what else a part measures, level by level."""
         tree = part.blocks[0].matrix
         if not isinstance(tree, TreeMatrix):
-            return None
-        last = -1 if _tells_values(tree) else len(tree.groups)
-        groups, weights = tree.groups[:last], tree.weights[:last]
-        if not any(own.any() for own in weights):
-            return None
-        nodes = groups[-1]
-        firsts = np.unique(nodes, return_index=True)[1]
-        # every node of a last level is measured, so that rows of some are left out afterwards
-        measured = np.concatenate(
-            [*(np.ones(np.count_nonzero(own), bool) for own in weights[:-1]), weights[-1] > 0]
-        )
-        padded = (*weights[:-1], np.maximum(weights[-1], 1))
-        over = TreeMatrix(tuple(own[firsts] for own in groups), padded)
-        chosen = np.repeat(measured, part.rows // tree.rows)
-        return Above(nodes, _with(part, over), chosen, _rows(part, 0, int(np.count_nonzero(measured))))
+            return
+        numbers = {own.tobytes(): number for number, own in enumerate(self.levels)}
+        for place in _levels_above(tree):
+            first = sum(map(np.count_nonzero, tree.weights[:place]))
+            yield Above(numbers[tree.groups[place].tobytes()], tree.weights[place], part, int(first))
+
+    def runs(self) -> tuple[range, ...]:
+        """Return runs of consecutive values, that can be measured apart from one another.
+
+        They are the nodes of the coarsest level that has at least so many, where the values of each follow
+        one another; or at most so many of about the same width.
+        """
+        starts = np.arange(0, self.size, -(-self.size // _MOST_RUNS))
+        for nodes in self.levels:
+            changes = np.flatnonzero(np.diff(nodes, prepend=-1))
+            if _LEAST_RUNS <= len(changes) <= _MOST_RUNS and len(changes) == nodes.max() + 1:
+                starts = changes
+                break
+        return tuple(map(range, starts.tolist(), [*starts[1:].tolist(), self.size]))
+
+    def within(self, runs: Sequence[range]) -> tuple[int, ...]:
+        """Return the numbers of the levels of which every node lies within one run."""
+        run = np.repeat(np.arange(len(runs)), [*map(len, runs)])
+        return tuple(number for number, nodes in enumerate(self.levels) if not in_two(nodes, run))
 
     def analysed(self, values: int, noise: Sequence[float]) -> SplitAnalysis:
         """Return the errors of so many values, as if each were measured alone."""
@@ -123,24 +142,33 @@ class Slices:
 @final
 @dataclass(frozen=True, eq=False)
 class Above:
-    """What a part measures of sums over the nodes of a tree of values.
+    """What a part measures of sums over the nodes of one level of a tree of values.
 
     Attributes
     ----------
-    nodes : ndarray of int64
-        The node of each value, on the lowest level of those.
+    level : int
+        The number of the level among those of `Slices`.
+    weights : ndarray of int64
+        The weight of each node; 0 where it is not measured.
     part : Part
-        What it would measure of them if it measured all.
-    chosen : ndarray of bool
-        Which of these rows it does.
-    rows : slice
-        Which of its own rows they are.
+    before : int
+        How many nodes of coarser levels it measures.
     """
 
-    nodes: NDArray[np.int64]
+    level: int
+    weights: NDArray[np.int64]
     part: Part
-    chosen: NDArray[np.bool_]
-    rows: slice
+    before: int
+
+    def of(self, first: int, stop: int) -> tuple[Part, NDArray[np.bool_], slice]:
+        """Return what it would measure of some nodes if it measured all, which of that it does, and where."""
+        weights = self.weights[first:stop]
+        # every node of a last level is measured, so that rows of some are left out afterwards
+        every = TreeMatrix((np.arange(len(weights)),), (np.maximum(weights, 1),))
+        before = self.before + int(np.count_nonzero(self.weights[:first]))
+        rows = _rows(self.part, before, before + int(np.count_nonzero(weights)))
+        each = self.part.rows // self.part.shape[0]
+        return _with(self.part, every), np.repeat(weights > 0, each), rows
 
 
 def check_held(plan: Plan) -> None:
@@ -183,6 +211,13 @@ def _rows(part: Part, first: int, stop: int) -> slice:
 def _tells_values(tree: TreeMatrix) -> bool:
     """Return whether the last level of a tree is the values themselves."""
     return len(tree.weights[-1]) == tree.columns
+
+
+def _levels_above(tree: TreeMatrix) -> Iterator[int]:
+    """Yield the places of the levels, other than the values themselves, of which something is measured."""
+    for place, weights in enumerate(tree.weights):
+        if weights.any() and len(weights) < tree.columns:
+            yield place
 
 
 def _leads(part: Part, name: str) -> bool:

@@ -24,7 +24,8 @@ from matrixdp.exact import MeasuredMatrix
 from matrixdp.language import marginals, product
 from matrixdp.language.periods import group_through
 from matrixdp.ledger.ledger import version
-from matrixdp.measure.measurement import Measurement, NoiseScale, Periods, row_variances
+from matrixdp.measure.calibration import NoiseScale, row_variances
+from matrixdp.measure.measurement import Measurement, Periods
 from matrixdp.plans import Analysis, Part
 from matrixdp.queries import Entry, Group
 from matrixdp.queries.groups import subtracts

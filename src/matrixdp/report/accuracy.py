@@ -13,7 +13,7 @@ import numpy as np
 from matrixdp import queries
 from matrixdp.domain import Domain
 from matrixdp.exact.linear import Array
-from matrixdp.measure.measurement import NoiseScale, least_drawn
+from matrixdp.measure.calibration import NoiseScale, least_drawn
 from matrixdp.noise import Noise
 from matrixdp.plans import Rounds
 from matrixdp.queries import DenseGroup, Group, Predicates, Workload

@@ -65,6 +65,8 @@ class Request:
         `per` it is the first `max_values` of a person's values, in whichever of her records they are.
     slices : (str, int), optional
         An attribute that is the first of every subset, and how many of its values are counted at a time.
+    run : range, optional
+        Which of its values are counted, where not all are.
 
     Raises
     ------
@@ -86,6 +88,7 @@ class Request:
     unit: Unit = field(default_factory=Unit)
     listed: Attribute | None = None
     slices: tuple[str, int] | None = None
+    run: range | None = None
 
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
@@ -293,6 +296,8 @@ class Source(ABC):
     counts_slices : bool
         Whether `count` yields, for a request with `Request.slices`, every marginal once for each slice of the
         values, in their order. Each has the width of a slice; the last has zeros beyond the last value.
+    opens_anywhere : bool
+        Whether another process can be sent the source, which holds no record, and opens the table itself.
     """
 
     bounds_contributions: ClassVar[bool] = False
@@ -301,6 +306,7 @@ class Source(ABC):
     derives_attributes: ClassVar[bool] = False
     divides_records: ClassVar[bool] = False
     counts_slices: ClassVar[bool] = False
+    opens_anywhere: ClassVar[bool] = False
 
     @final
     def marginals(
@@ -310,6 +316,7 @@ class Source(ABC):
         out_of_domain: OutOfDomain,
         unit: Unit | None = None,
         slices: tuple[str, int] | None = None,
+        run: range | None = None,
     ) -> Iterator[Marginal]:
         """Count the records in every cell of some marginals.
 
@@ -330,6 +337,8 @@ class Source(ABC):
         slices : (str, int), optional
             The first attribute of every subset, and how many of its values may be counted at a time. Then a
             marginal comes in slices of these, the last with zeros beyond the last value or shorter.
+        run : range, optional
+            Which of its values are counted; all where it is left out.
 
         Yields
         ------
@@ -351,10 +360,15 @@ class Source(ABC):
         """
         request = self._request(domain, subsets, out_of_domain, unit)
         if slices is None or self.counts_slices:
-            return self.count(replace(request, slices=slices))
+            return self.count(replace(request, slices=slices, run=run))
+        first, stop = (0, None) if run is None else (run.start, run.stop)
+        every = (
+            (subset, counts[first:stop] if subset != OUT_OF_DOMAIN else counts)
+            for subset, counts in self.count(request)
+        )
         return (
             (subset, counts[start : start + slices[1]])
-            for subset, counts in self.count(request)
+            for subset, counts in every
             for start in range(0, len(counts), len(counts) if subset == OUT_OF_DOMAIN else slices[1])
         )
 

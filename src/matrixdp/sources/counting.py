@@ -305,7 +305,11 @@ def _in_slices(
     What is sorted goes to the database's own temporary folder where memory does not hold it.
     """
     place, first_outside = request.used.index(name), encoded.columns.index("inside") + 1
-    number = f"CASE WHEN inside THEN CAST(c{place} AS INTEGER) // {width} ELSE -1 END AS slice"
+    run = request.run or range(request.domain[name].size)
+    code = f"CAST(c{place} AS INTEGER)"
+    if request.run is not None:
+        encoded = encoded.filter(f"inside AND {code} BETWEEN {run.start} AND {run.stop - 1}")
+    number = f"CASE WHEN inside THEN ({code} - {run.start}) // {width} ELSE -1 END AS slice"
     ordered = guarded(lambda: encoded.project(f"*, {number}").order("slice"), _COUNTING, hint)
     batches = guarded(lambda: iter(ordered.to_arrow_reader(_BATCH)), _COUNTING, hint)
     outside = np.zeros(len(request.out_of_domain.counts), dtype=np.int64)
@@ -316,7 +320,7 @@ def _in_slices(
         batch = batch.filter(batch.column("inside"))
         codes = [column.to_numpy().astype(np.int64) for column in batch.columns[: first_outside - 1]]
         numbers = batch.column("slice").to_numpy()
-        codes[place] -= numbers.astype(np.int64) * width
+        codes[place] -= numbers.astype(np.int64) * width + run.start
         held, starts = np.unique(numbers, return_index=True)
         for found, start, stop in zip(held, starts, [*starts[1:], batch.num_rows], strict=True):
             for _ in range(begun, found):
@@ -325,7 +329,7 @@ def _in_slices(
             begun = int(found)
             for tally in tallies:
                 tally.add([own[start:stop] for own in codes], stop - start)
-    for _ in range(begun, -(-request.domain[name].size // width)):
+    for _ in range(begun, -(-len(run) // width)):
         yield from (tally.groups() for tally in tallies)
         tallies = [_Tally(request, subset) for subset in request.subsets]
     if request.out_of_domain.counts:

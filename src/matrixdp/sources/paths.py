@@ -114,7 +114,7 @@ class FileSource(base.OrderedSource):
     `matrixdp.sources.csv` for what makes a record.
     """
 
-    counts_slices = True
+    counts_slices = opens_anywhere = True
 
     def __init__(self, path: str, files: Sequence[str], form: formats.Format) -> None:
         self._path = path
@@ -124,6 +124,10 @@ class FileSource(base.OrderedSource):
 
     def __repr__(self) -> str:
         return f"FileSource({self._path!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # another process opens the files for itself
+        return partial(open_path, quoted_newlines=self._format is formats.QUOTED), (self._path,)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return the assumptions of the guarantee about the table."""
@@ -192,8 +196,7 @@ class DatabaseSource(base.TableSource):
     """A table of a DuckDB database."""
 
     bounds_contributions = lists_values = True
-
-    counts_slices = True
+    counts_slices = opens_anywhere = True
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         return connect()

@@ -24,14 +24,8 @@ from matrixdp.errors import StorageError
 from matrixdp.language import Entry, read_entry
 from matrixdp.ledger import LedgerEntry
 from matrixdp.mapped import Multiples, in_pieces
-from matrixdp.measure.measurement import (
-    Authorization,
-    Measurement,
-    NoiseScale,
-    OutOfDomainCounts,
-    Periods,
-    as_authorized,
-)
+from matrixdp.measure.calibration import NoiseScale, OutOfDomainCounts
+from matrixdp.measure.measurement import Authorization, Measurement, Periods, as_authorized
 from matrixdp.noise import Cost, Noise, noise_named
 from matrixdp.plans import PLAN_KINDS, Block, Part, Plan, Slices
 from matrixdp.privacy import Clause

@@ -20,7 +20,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError, SpecificationError, explained, within
 from matrixdp.exact.resources import peak_memory_mb
 from matrixdp.forms import describe_value, unknown_name
-from matrixdp.measure.measurement import drawn_variances, least_drawn
+from matrixdp.measure.calibration import drawn_variances, least_drawn
 from matrixdp.noise import NOISES, natural_noise, noise_named
 from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload

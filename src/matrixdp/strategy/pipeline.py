@@ -16,6 +16,7 @@ from matrixdp.answers.publication import chosen_tables
 from matrixdp.errors import SpecificationError, StorageError, withholding
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
+from matrixdp.measure.workers import Workers
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong
 from matrixdp.queries.workload import MAX_ANSWERS
@@ -50,6 +51,7 @@ def release(
     accept_weak_privacy: bool = False,
     before_measuring: Callable[[Budget], None] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
+    workers: Workers | None = None,
 ) -> Release:
     """Measure a table once and write the answers to a folder, so that no stop draws noise twice unnoticed.
 
@@ -101,6 +103,8 @@ def release(
         spent.
     progress : callable, optional
         Is called with what is being done and, where it is known, the share of it that is done.
+    workers : Workers, optional
+        Count and measure runs of areas, in processes here or on other machines.
 
     Returns
     -------
@@ -216,6 +220,7 @@ def release(
             release=out,
             before_noise=spend,
             progress=counter("measuring", progress),
+            workers=workers,
         )
         found = measured.reconstruct(
             specification.workload, confidence, expect, publication=specification.publication

@@ -32,15 +32,10 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language import dense
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import (
-    Measurement,
-    authorize,
-    drawn_variances,
-    least_drawn,
-    measure,
-    tails_of,
-)
+from matrixdp.measure.calibration import drawn_variances, least_drawn, tails_of
+from matrixdp.measure.measurement import Measurement, authorize, measure
 from matrixdp.measure.statement import rounded_up
+from matrixdp.measure.workers import Workers
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
 from matrixdp.plans import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
@@ -575,6 +570,7 @@ class Strategy(Displayed):
         release: str | os.PathLike[str] | None = None,
         before_noise: Callable[[], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
+        workers: Workers | None = None,
     ) -> MeasuredStrategy:
         """Measure a table: the one step that reads data, and spends the whole budget.
 
@@ -607,6 +603,8 @@ class Strategy(Displayed):
             Is called once, before any noise is drawn; what it raises ends the measurement.
         progress : callable, optional
             Is called with the number of parts measured and of all.
+        workers : Workers, optional
+            Count and measure runs of areas, in processes here or on other machines.
 
         Returns
         -------
@@ -651,6 +649,7 @@ class Strategy(Displayed):
                 before_noise=before_noise,
                 progress=progress,
                 second=second,
+                workers=workers,
             )
         return MeasuredStrategy(self, measurement)
 

@@ -30,14 +30,8 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
 from matrixdp.locks import whole_path
-from matrixdp.measure.measurement import (
-    Authorization,
-    Measurement,
-    Periods,
-    as_authorized,
-    measured_cost,
-    rounds_cost,
-)
+from matrixdp.measure.calibration import measured_cost, rounds_cost
+from matrixdp.measure.measurement import Authorization, Measurement, Periods, as_authorized
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS

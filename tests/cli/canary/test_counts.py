@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from matrixdp.measure import measurement
+from matrixdp.measure import noisy_answers
 from tests.cli.canary.search import everything
 from tests.cli.canary.world import World
 
@@ -69,7 +69,7 @@ def test_nothing_but_noise_tells_tables_apart(world: World, monkeypatch: pytest.
 
     The last table takes three seconds longer and a hundred megabytes more, which nothing may tell.
     """
-    real = measurement.noisy
+    real = noisy_answers.noisy
     burden: list[np.ndarray] = []
 
     def zeros(*given: Any, **named: Any) -> Any:
@@ -79,7 +79,7 @@ def test_nothing_but_noise_tells_tables_apart(world: World, monkeypatch: pytest.
             burden.append(np.ones(10**7))
         return found
 
-    monkeypatch.setattr(measurement, "noisy", zeros)
+    monkeypatch.setattr(noisy_answers, "noisy", zeros)
     for module in [module for name, module in sys.modules.items() if name.startswith("matrixdp")]:
         if getattr(module, "datetime", None) is datetime:
             monkeypatch.setattr(module, "datetime", Frozen)

@@ -51,7 +51,9 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, withholding
 from matrixdp.exact.linear import Array
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import Authorization, NoiseScale, random_source
+from matrixdp.measure.calibration import NoiseScale
+from matrixdp.measure.measurement import Authorization
+from matrixdp.measure.noisy_answers import random_source
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.papers.dawa.partition import (

@@ -41,7 +41,8 @@ from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError, withhold
 from matrixdp.exact.linear import Array
 from matrixdp.forms import unknown_name
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import Authorization, maximal_marginals, random_source
+from matrixdp.measure.measurement import Authorization
+from matrixdp.measure.noisy_answers import maximal_marginals, random_source
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.papers.door import Asked, lattice_scale, noisy_quotients, paid_statement, paid_table

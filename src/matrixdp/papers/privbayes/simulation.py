@@ -12,7 +12,7 @@ import numpy as np
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.exact.linear import Array
-from matrixdp.measure.measurement import random_source
+from matrixdp.measure.noisy_answers import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.door import Asked
