@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +47,11 @@ def few(request, monkeypatch):
     monkeypatch.setattr(mapped, "LARGEST_HELD", 16)
 
 
-def check(asked: Split, measured: Measurement) -> None:
+def check(asked: Split, measured: Measurement, table: dict[str, Any] = TABLE) -> None:
     """Check that every row has its count and about its noise."""
-    counts = dict(open_source(TABLE).marginals(asked.domain, list(asked.positions), OutOfDomain()))
+    counts = dict(open_source(table).marginals(asked.domain, list(asked.positions), OutOfDomain()))
     for part, values, scale in zip(asked.parts, measured.values, measured.scales, strict=True):
-        true = np.array(part.answers(counts[part.attributes], 1000).values(), float)
+        true = np.array(part.answers(counts[part.attributes], 10**6).values(), float)
         errors = (np.asarray(values) - true) / np.sqrt(scale.variance)
         assert np.abs(errors).max() < 7
         assert len(np.unique(errors)) > 0.9 * len(errors)  # no row has the noise of another

@@ -183,7 +183,8 @@ def shared(job: Job, workers: Workers) -> Iterator[Path]:
     if not job.source.opens_anywhere:
         found, expected = "a table of another kind", "files, or a DuckDB database, that every worker can open"
         raise SourceError.at(("data",), found, expected, code="not-supported")
-    with private_folder(workers.folder) as folder:
+    where = None if workers.folder is None else Path(workers.folder).absolute()
+    with private_folder(where) as folder:
         (folder / _JOB).write_bytes(pickle.dumps(job))
         for problem in _run(workers, partial(_ready, str(folder)), min(len(job.runs), _TRIED)):
             if problem is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from matrixdp.display import listed
 from matrixdp.domain import Attribute, Dates, Domain, OutOfDomain
-from matrixdp.domain.rules import Kind, Rule
+from matrixdp.domain.rules import BOOLEANS, Kind, Listed, Rule, Texts
 from matrixdp.errors import DEBUG, MatrixDPError, SourceError, TooLargeError
 from matrixdp.privacy import Clause, Unit
 
@@ -147,6 +147,28 @@ class Request:
         result = np.zeros(math.prod(shape), dtype=kind)
         np.add.at(result, np.asarray(keys, dtype=np.int64), np.asarray(counts, dtype=kind))
         return result.reshape(shape)
+
+    def near(self, kinds: Mapping[str, Kind]) -> tuple[str, Any, Any] | None:
+        """Return the column of the run, and what no value of the run is below or above, as columns compare.
+
+        None where not all values are asked for, or the order of a column does not tell which. Of a sorted
+        file only a part is read then: it says what its row groups hold.
+        """
+        if self.run is None or self.slices is None or self.slices[0] not in self.domain.readings:
+            return None
+        attribute = self.domain.readings[self.slices[0]]
+        kind = kinds[attribute.column]
+        rule = attribute.rule(kind)
+        if not isinstance(rule, Listed | Texts) or rule.trim or any(rule.folded):
+            return None
+        if {rule.null, self.other(attribute.name)} & {*self.run}:
+            return None
+        values: list[Any] = [value for value, code in rule.codes.items() if code in self.run]
+        texts = isinstance(rule, Texts) or all(isinstance(own, str) and own not in BOOLEANS for own in values)
+        numbers = kind is Kind.INTEGER and all(isinstance(value, float) for value in values)
+        if not (numbers or (texts and kind is Kind.TEXT)):
+            return None
+        return attribute.column, min(values), max(values)
 
     def check_columns(self, columns: Iterable[str]) -> None:
         """Check that the table has a column for every attribute, and for the id.

@@ -102,7 +102,10 @@ def stream(types: Sequence[Any], parts: Iterable[tuple[int, Iterable[list[Any]]]
 
 
 def read_parquet(
-    files: Sequence[str], wanted: Sequence[str], placed: bool = False
+    files: Sequence[str],
+    wanted: Sequence[str],
+    placed: bool = False,
+    near: tuple[str, str, str] | None = None,
 ) -> tuple[list[list[str]], dict[str, Any]]:
     """Return the columns of each of some Parquet files, and streams of the wanted ones, their texts `LISTED`.
 
@@ -110,6 +113,7 @@ def read_parquet(
     none where DuckDB reads every value itself: all files have the same types, none that of texts or of
     timestamps in other units than microseconds, and no two names differ in case alone. Where records are to
     be `placed` the streams have one more column, with the place of each record among those of all files.
+    Streams of texts leave out row groups whose values of a column are all below what is `near`, or above.
     """
     told: list[list[str]] = []
     alike: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
@@ -126,7 +130,7 @@ def read_parquet(
         return told, {}
     streams = {}
     for types, own in alike.items():
-        parts = [(first, _columns(file, wanted, types)) for first, file in own]
+        parts = [(first, _columns(file, wanted, types, near)) for first, file in own]
         kept = [LISTED if is_text(held) else plain_type(held) for held in types]
         streams[own[0][1]] = stream(kept, parts, placed)
     return told, streams
@@ -159,11 +163,26 @@ def _type(written: Any, held: Any, name: str) -> Any:
     return arrow.string() if listed else own
 
 
-def _columns(file: str, wanted: Sequence[str], types: Sequence[Any]) -> Iterator[list[Any]]:
+def _columns(
+    file: str, wanted: Sequence[str], types: Sequence[Any], near: tuple[str, str, str] | None
+) -> Iterator[list[Any]]:
     texts = [name for name, held in zip(wanted, types, strict=True) if is_text(held)]
     with parquet.ParquetFile(file, read_dictionary=texts) as held:
-        for batch in held.iter_batches(_BATCH, columns=wanted):
+        groups = [group for group in range(held.num_row_groups) if _may_hold(held.metadata, group, near)]
+        for batch in held.iter_batches(_BATCH, row_groups=groups, columns=wanted):
             yield [_as(batch.column(name), own) for name, own in zip(wanted, types, strict=True)]
+
+
+def _may_hold(written: Any, group: int, near: tuple[str, str, str] | None) -> bool:
+    """Return whether a row group may hold values that are near, by what the file says of it."""
+    if near is None:
+        return True
+    name, low, high = near
+    columns = (written.row_group(group).column(place) for place in range(written.num_columns))
+    own = next(column for column in columns if column.path_in_schema == name).statistics
+    if own is None or not own.has_min_max or not isinstance(own.min, str):
+        return True
+    return bool(own.min <= high and own.max >= low)
 
 
 def _as(column: Any, held: Any) -> Any:

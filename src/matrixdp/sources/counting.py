@@ -23,7 +23,7 @@ from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed, Rule, Texts
 from matrixdp.errors import SourceError
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, Values, guarded, started, strides
 from matrixdp.sources.engines import connect, connect_to_kept
-from matrixdp.sources.sql import DUCKDB, identifier, outside
+from matrixdp.sources.sql import DUCKDB, identifier, literal, outside
 
 # Bounding the records of one person in DuckDB: the first ones in the order of the table, and no others.
 #
@@ -188,6 +188,13 @@ def encode(
         request.check_columns(names)
     stored = {name: str(type_) for name, type_ in zip(names, relation.types, strict=False)}
     own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
+    near = None
+    if encoders is None:
+        near = request.near({name: DUCKDB.kind(held) for name, held in stored.items()})
+    if near is not None:
+        column, *ends = near
+        low, high = (literal(end) if isinstance(end, str) else repr(end) for end in ends)
+        relation = relation.filter(f"{own[column]} BETWEEN {low} AND {high}")
     values, codes, own_codes = DUCKDB.encoded(request, encoders or request.domain.readings, stored, own)
     inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [

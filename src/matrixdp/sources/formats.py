@@ -156,7 +156,7 @@ def _read_arrow(
 
 def _later(name: str) -> Callable[..., Any]:
     """Return a function of a module that is imported when it is called: it needs PyArrow."""
-    return lambda *given: resolve_name(f"{__package__}.{name}")(*given)
+    return lambda *given, **named: resolve_name(f"{__package__}.{name}")(*given, **named)
 
 
 def _csv(quoted_newlines: bool) -> Format:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
-from matrixdp.domain.rules import Kind, Rule, Texts, number_text
+from matrixdp.domain.rules import Kind, Listed, Rule, Texts, number_text
 from matrixdp.errors import SourceError
 from matrixdp.forms import is_unicode
 from matrixdp.sources import engines
@@ -274,6 +274,9 @@ def encode_batches(
 def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any], NDArray[np.int64]]:
     """Return a function for the codes of a column of texts, which may be a dictionary; -1 out of domain."""
     values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
+    # DuckDB reads a long list of values anew for every batch: mostly texts stand as they are listed
+    usual = rule.texts if isinstance(rule, Listed | Texts) else ()
+    few = max(_FEW, len(usual))
     known: dict[str, int] = {}
 
     def computed(texts: Any) -> NDArray[np.int64]:
@@ -282,9 +285,11 @@ def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any],
         return np.asarray(codes["code"])
 
     def remembered(texts: list[str]) -> NDArray[np.int64]:
-        if len(known) > _MOST_KNOWN:
+        if len(known) > _MOST_KNOWN + 2 * few:
             known.clear()
         new = [text for text in texts if text not in known]
+        if new and not known:
+            new = [*{*new, *usual}]
         if new:
             found = computed(arrow.array(new, arrow.large_string()))
             known.update(zip(new, found.tolist(), strict=True))
@@ -295,7 +300,7 @@ def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any],
     def codes(column: Any) -> NDArray[np.int64]:
         column = listed(column)
         texts = column.dictionary
-        found = computed(texts) if len(texts) > _FEW else remembered(texts.to_pylist())
+        found = computed(texts) if len(texts) > few else remembered(texts.to_pylist())
         # What is missing stands behind all texts.
         places: NDArray[np.int32] = column.indices.fill_null(len(texts)).to_numpy()
         return np.append(found, missing)[places]

@@ -126,8 +126,9 @@ class FileSource(base.OrderedSource):
         return f"FileSource({self._path!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # another process opens the files for itself
-        return partial(open_path, quoted_newlines=self._format is formats.QUOTED), (self._path,)
+        # another process, whose folder may be another, opens the files for itself
+        path = os.path.abspath(self._path)  # noqa: PTH100  a pattern stays one
+        return partial(open_path, quoted_newlines=self._format is formats.QUOTED), (path,)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return the assumptions of the guarantee about the table."""
@@ -177,7 +178,12 @@ class FileSource(base.OrderedSource):
         from matrixdp.sources.memory import encode_batches
 
         placed = request.unit.id is not None
-        headers, streams = self._format.read(self._files, request.columns, placed)
+        read: Any = self._format.read
+        if self._format is formats.PARQUET and (
+            near := request.near(dict.fromkeys(request.columns, Kind.TEXT))
+        ):
+            read = partial(read, near=near)
+        headers, streams = read(self._files, request.columns, placed)
         for file, header in zip(self._files, headers, strict=True):
             with _naming(file, self._files):
                 request.check_columns(header)
@@ -197,6 +203,9 @@ class DatabaseSource(base.TableSource):
 
     bounds_contributions = lists_values = True
     counts_slices = opens_anywhere = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DatabaseSource, (os.path.abspath(self._where), self.table_name)  # noqa: PTH100
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         return connect()
