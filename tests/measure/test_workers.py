@@ -148,6 +148,7 @@ def test_a_worker_that_is_killed_is_run_again(few, people, tmp_path, monkeypatch
                 try:
                     yield ours.recv()
                     worker.join()
+                    assert not [*tmp_path.glob("shared/*/*.drawing")]
                     break
                 except EOFError:
                     worker.join()
