@@ -157,11 +157,12 @@ def slice_tables(
 
 
 def sum_tables(slices: Slices, sums: Sums) -> Iterator[Table]:
-    """Yield sums over the nodes of levels with what is measured of them."""
+    """Yield sums over the nodes of levels, each with what one part measures of them."""
     above = [(place, own) for place, part in enumerate(slices.plan.parts) for own in slices.above(part)]
     for (subset, level), (first, counts) in sums.items():
-        stop = first + len(counts)
-        yield subset, counts, {place: own.of(first, stop) for place, own in above if own.level == level}
+        for place, own in above:
+            if own.level == level:
+                yield subset, counts, {place: own.of(first, first + len(counts))}
 
 
 def _check_asked(asked: bool) -> None:

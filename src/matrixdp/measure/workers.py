@@ -65,12 +65,21 @@ class Workers:
 
     Examples
     --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
     >>> import matrixdp as mdp
-    >>> domain = mdp.Domain({"area": 64, "sex": ["female", "male"]})
-    >>> strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)))
-    >>> table = "people.csv"  # the path of a table that every worker reads
-    >>> workers = mdp.Workers(map)
-    >>> strategy.measure(table, mdp.Budget(rho=0.5), workers=workers)  # doctest: +SKIP
+    >>> states = {state: [f"{state}{number}" for number in range(9)] for state in "abc"}
+    >>> counties = [county for own in states.values() for county in own]
+    >>> county = {"categories": counties, "levels": {"state": states}}
+    >>> asked = mdp.marginals([0, 1], at={"county": ["state", "county"]})
+    >>> domain = mdp.Domain({"county": county, "sex": ["f", "m"]})
+    >>> strategy = mdp.select(mdp.Workload(domain, asked), mechanism="tree")
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     table = Path(folder, "people.csv")
+    ...     _ = table.write_text("county,sex")
+    ...     measured = strategy.measure(table, mdp.Budget(rho=0.5), workers=mdp.Workers(pool.map, folder))
+    >>> measured.reconstruct().answers.num_rows
+    90
     """
 
     map: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]

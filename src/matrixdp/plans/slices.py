@@ -116,15 +116,14 @@ class Slices:
     def runs(self) -> tuple[range, ...]:
         """Return runs of consecutive values, that can be measured apart from one another.
 
-        They are the nodes of the coarsest level that has at least so many, where the values of each follow
-        one another; or at most so many of about the same width.
+        They are the nodes, or some nodes side by side, of the coarsest level that has enough and where the
+        values of each follow one another; of none, the values themselves.
         """
-        starts = np.arange(0, self.size, -(-self.size // _MOST_RUNS))
-        for nodes in self.levels:
-            changes = np.flatnonzero(np.diff(nodes, prepend=-1))
-            if _LEAST_RUNS <= len(changes) <= _MOST_RUNS and len(changes) == nodes.max() + 1:
-                starts = changes
+        for nodes in (*self.levels, np.arange(self.size)):
+            starts = np.flatnonzero(np.diff(nodes, prepend=-1))
+            if len(starts) >= _LEAST_RUNS and len(starts) == nodes.max() + 1:
                 break
+        starts = starts[:: -(-len(starts) // _MOST_RUNS)]
         return tuple(map(range, starts.tolist(), [*starts[1:].tolist(), self.size]))
 
     def within(self, runs: Sequence[range]) -> tuple[int, ...]:
