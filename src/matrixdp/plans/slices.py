@@ -293,8 +293,7 @@ class SlicedEstimates(Estimates):
         analysis = self._analysed(values)
 
         def residual(place: int) -> Array:
-            part = analysis.parts[place]
-            return analysis.removed(part.attributes, part.estimate(solved(place), analysis.domain))
+            return analysis.residual(analysis.parts[place], solved(place))
 
         return PieceEstimates(analysis, residual)
 
