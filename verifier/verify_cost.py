@@ -126,7 +126,7 @@ import zipfile
 from collections import Counter
 from fractions import Fraction
 from itertools import accumulate, combinations, product
-from operator import mul
+from operator import lt, mul
 from pathlib import Path
 
 MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
@@ -189,21 +189,46 @@ def read_archive(path):
             raise ValueError("its members are not those that its header lists, or compressed")
         if archive.read("header.sha256").decode() != hashlib.sha256(text).hexdigest():
             raise ValueError("the checksum of its header is wrong")
-        arrays = {name: read_npy(archive.read(name), digest) for name, digest in sums.items()}
+        arrays = {}
+        for name, digest in sums.items():
+            with archive.open(name) as member:
+                whole = name != header.get("values") or checks_answers(header)
+                found, data, size = read(member, whole)
+            if found != digest:
+                raise ValueError("the checksum of an array is wrong")
+            shape, kind, data = read_npy(data, size)
+            arrays[name] = shape, kind, data if whole else None
     if header["format"] != "matrixdp measurement" or header["format_version"] != 3:
         raise ValueError("it is not a measurement of format version 3")
     return header, arrays
 
 
-def read_npy(data, digest):
+def read(stream, whole=False):
+    """Return the SHA-256 of a file, its bytes, or the first of them, and how many there are."""
+    digest, data, size = hashlib.sha256(), bytearray(), 0
+    while piece := stream.read(2**20):
+        digest.update(piece)
+        if whole or not size:
+            data += piece
+        size += len(piece)
+    return digest.hexdigest(), data, size
+
+
+def checks_answers(header):
+    """Whether the noisy answers themselves are checked; else they need not be held."""
+    odd = any("width" in part for part in header["plan"]["parts"]) or header.get("series") is not None
+    return odd or any(form[2:] not in ([], [1]) for form in header["noise"])
+
+
+def read_npy(data, stored):
     """Return shape, type and bytes of an array in NumPy's format 1.0: a Python literal, then the numbers."""
-    if hashlib.sha256(data).hexdigest() != digest or data[:8] != b"\x93NUMPY\x01\x00":
-        raise ValueError("the checksum of an array is wrong, or it is not in the format 1.0 of NumPy")
+    if data[:8] != b"\x93NUMPY\x01\x00":
+        raise ValueError("an array is not in the format 1.0 of NumPy")
     start = 10 + struct.unpack("<H", data[8:10])[0]
     form = ast.literal_eval(data[10:start].decode("latin-1"))
     kind, shape = form["descr"], form["shape"]
     size = math.prod(shape) * {"<f8": 8, "<i8": 8, "<i4": 4}[kind]
-    if form["fortran_order"] or len(data) - start != size:
+    if form["fortran_order"] or stored - start != size:
         raise ValueError("an array does not have the size that it says")
     return shape, kind, data[start:]
 
@@ -212,6 +237,19 @@ def integers(array):
     """Return the entries of an array of integers, row by row."""
     _, kind, data = array
     return [value for (value,) in struct.iter_unpack({"<i8": "<q", "<i4": "<i"}[kind], data)]
+
+
+def apart(header, arrays):
+    """Return the places of noisy answers that are apart, and these."""
+    return [integers(arrays[name]) for name in header.get("beyond", [])] or ([], [])
+
+
+def answers(header, arrays):
+    """Return the noisy answers; those that 32 bits do not hold may be apart, and 0 in their places."""
+    values = integers(arrays[header["values"]])
+    for place, value in zip(*apart(header, arrays)):
+        values[place] = value
+    return values
 
 
 # ---- sensitivities
@@ -630,7 +668,7 @@ def possible(header, matrices, arrays):
     both = [*zip(header["plan"]["parts"], header["noise"])]
     if not any("width" in part or form[2:] not in ([], [1]) for part, form in both):
         return True
-    values, start = integers(arrays[header["values"]]), 0
+    values, start = answers(header, arrays), 0
     for part, (_, _, *multiple) in both:
         shape = [matrices[place].rows for _, place in part["blocks"]]
         own, start = values[start : start + math.prod(shape)], start + math.prod(shape)
@@ -1254,7 +1292,7 @@ def over_time(header, matrices, arrays):
     if not all(alone):
         return
     ordered = alike = True
-    values, later, through = iter(integers(arrays[header["values"]])), 0, [0, *published][-1]
+    values, later, through = iter(answers(header, arrays)), 0, [0, *published][-1]
     for part in parts:
         blocks = [matrices[place] for _, place in part["blocks"]]
         place = [positions for positions, _ in part["blocks"]].index([at])
@@ -1468,7 +1506,10 @@ def checks(folder):
         costs = bounds(header, matrices, arrays, p, outside)
         cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
         yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
-    yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
+    places, beyond = apart(header, arrays)
+    once = len(places) == len(beyond) and all(map(lt, [-1, *places], [*places, rows]))
+    whole = arrays[header["values"]][0] == (rows,) and once
+    yield whole, f"{rows} noisy answers, one for each row and no more"
     yield possible(header, matrices, arrays), "they are such as the noise of their parts leaves"
     if header.get("series") is not None:
         yield from over_time(header, matrices, arrays)
@@ -1522,11 +1563,11 @@ def checks(folder):
     flags = {header["private"], release["private"], said["private"], "warning" not in release}
     yield len(flags) == 1, f"private is {header['private']} everywhere"
     for name, listed in {"measurement.mdp": {}, **release["files"]}.items():
-        found = (folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        yield (
-            "/" not in name and found and found == listed.get("sha256"),
-            f"release.json: the SHA-256 of {name}",
-        )
+        found = None
+        if "/" not in name and (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                found = read(file)[0]
+        yield found is not None and found == listed.get("sha256"), f"release.json: the SHA-256 of {name}"
     digest = release["files"]["measurement.mdp"]["sha256"]
     yield said["measurement"]["sha256"] == digest, "release.json: that of the measurement, in the statement"
 

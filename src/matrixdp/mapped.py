@@ -16,9 +16,10 @@ from matrixdp.errors import StorageError, file_problem
 #: Bytes up to which an array is in memory.
 LARGEST_HELD = 2**26
 _PIECE = 2**20
+_NONE: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
-def room(size: int, dtype: type[np.integer[Any]] = np.int32) -> NDArray[Any]:
+def room(size: int) -> NDArray[np.int32]:
     """Return room for so many integers: in a file without a name where there are many, which ends with them.
 
     The disk space is taken at once.
@@ -35,7 +36,7 @@ def room(size: int, dtype: type[np.integer[Any]] = np.int32) -> NDArray[Any]:
     >>> int(numbers.sum())
     3
     """
-    kind = np.dtype(dtype)
+    kind = np.dtype(np.int32)
     if size * kind.itemsize <= LARGEST_HELD:
         return np.zeros(size, kind)
     try:
@@ -82,26 +83,33 @@ def in_pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
 class Multiples:
     """Many multiples of 2^power, kept as integers, most likely in a file; slices of them are read as floats.
 
+    The few that 32 bits do not hold are kept apart, with their increasing places, and are 0 among the others.
+
     Examples
     --------
     >>> numbers = Multiples(room(3), -1)
     >>> numbers.put(slice(0, 2), np.array([3, 2**40]))
-    >>> numbers[0:2].tolist(), numbers.steps.dtype
-    ([1.5, 549755813888.0], dtype('int64'))
+    >>> numbers[0:2].tolist(), numbers.steps.tolist(), numbers.places.tolist(), numbers.beyond.tolist()
+    ([1.5, 549755813888.0], [3, 0, 0], [1], [1099511627776])
     """
 
-    def __init__(self, steps: NDArray[Any], power: int) -> None:
+    def __init__(
+        self, steps: NDArray[Any], power: int, places: NDArray[Any] = _NONE, beyond: NDArray[Any] = _NONE
+    ) -> None:
         self.steps = steps
         self.power = power
+        self.places = places
+        self.beyond = beyond
 
     def put(self, rows: slice, steps: NDArray[np.int64]) -> None:
-        """Write the integers of some rows."""
-        if self.steps.dtype == np.int32 and int(np.abs(steps).max(initial=0)) >= 2**31:
-            wide, done = room(len(self.steps), np.int64), 0
-            for piece in in_pieces(self.steps):
-                wide[done : done + len(piece)] = piece
-                done += len(piece)
-            self.steps = wide
+        """Write the integers of some rows, which were not written before."""
+        far = np.flatnonzero((steps <= -(2**31)) | (steps >= 2**31))
+        if far.size:
+            places = np.append(self.places, rows.start + far)
+            order = np.argsort(places)
+            self.places, self.beyond = places[order], np.append(self.beyond, steps[far])[order]
+            steps = steps.copy()
+            steps[far] = 0
         self.steps[rows] = steps
         let_go(self.steps)
 
@@ -111,9 +119,12 @@ class Multiples:
         return len(self.steps)
 
     def __getitem__(self, rows: slice) -> NDArray[np.float64]:
-        found = np.ldexp(self.steps[rows].astype(np.float64), self.power)
+        found = self.steps[rows].astype(np.float64)
         let_go(self.steps)
-        return found
+        start, stop, _ = rows.indices(self.size)
+        first, last = np.searchsorted(self.places, (start, stop))
+        found[self.places[first:last] - start] = self.beyond[first:last]
+        return np.ldexp(found, self.power)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(dtype or np.float64, copy=False)

@@ -250,11 +250,15 @@ def read(path: Path) -> ReadFile:
     if "values" not in header:
         return ReadFile(header, parts)
     ends = np.cumsum([math.prod(part.rows) for part in parts])[:-1]
+    values = arrays[header["values"]].astype(np.int64)
+    if "beyond" in header:  # what 32 bits do not hold
+        places, beyond = (arrays[name] for name in header["beyond"])
+        values[places] = beyond
     return ReadFile(
         header,
         parts,
         tuple(Fraction(steps) for steps, *_ in header["noise"]),
         tuple(power for _, power, *_ in header["noise"]),
         tuple(sum(multiple) for _, _, *multiple in header["noise"]),
-        tuple(np.split(arrays[header["values"]].astype(np.int64), ends)),
+        tuple(np.split(values, ends)),
     )

@@ -15,7 +15,7 @@ from matrixdp.plans import Block, SlicedEstimates, Slices, Split
 from matrixdp.plans import slices as sliced
 from matrixdp.queries.predicates import AllRanges, Prefix, Ranges, Sliding, Suffix
 from matrixdp.sources import open_source
-from tests.measure.test_slices import AREAS, TABLE, WORKLOAD
+from tests.measure.test_slices import AREAS, DOMAIN, TABLE, WORKLOAD
 from tests.measure.test_slices import plan as identities
 
 LEVELS = [
@@ -75,8 +75,13 @@ def test_sums_over_nodes_are_measured_and_solved_in_slices(few, matrices):
         assert np.abs(values - np.array(true, float)).max() < 7 * np.sqrt(scale.variance)
     whole, own = measured.analysis.estimates(held), measured.estimates
     assert isinstance(own, SlicedEstimates)
-    unsupported = 0
-    for group in WORKLOAD:
+    unsupported, groups = 0, list(WORKLOAD)
+    # states and counties, as sets of areas and otherwise
+    nodes = [[*range(9)], [*range(9, 15)], [9, 10, 11]]
+    ranges = [[own[0], own[-1]] for own in nodes]
+    for known in ({"sets": nodes}, {"ranges": ranges}):
+        groups += mdp.product(geo=known, sex="identity").expand(DOMAIN)
+    for group in groups:
         try:
             expected = whole.answers(group)
         except UnsupportedQueryError:

@@ -1,10 +1,12 @@
 """Measurements in slices of an attribute that stays whole: the same counts, answers and errors."""
 
+import io
 import os
 import signal
 import zipfile
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,10 @@ from matrixdp.selection.auto import select
 from matrixdp.sources import open_source
 from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement, save_measurement
+from tests.audit import reading
+from tests.forging import forge_measurement
+from tests.independent import verifier
+from tests.storage.archives import npy
 
 AREAS, OTHERS = 23, {"sex": 2, "age": 5, "race": 3}
 SUBSETS = [own for size in range(4) for own in combinations(OTHERS, size)]
@@ -182,6 +188,66 @@ def test_a_release_is_written_read_and_verified(areas, tmp_path):
     assert all(isinstance(own, Multiples) for own in loaded.measurement.values)
     assert loaded.answers.equals(release.answers)
     assert mdp.verify_release(folder).holds
+
+
+@pytest.fixture
+def far(areas, tmp_path):
+    """A folder with answers of several parts beyond 32 bits, and its measurement."""
+    table = {name: np.tile(values, 16) for name, values in TABLE.items()}
+    found = measure(plan(), open_source(table), mdp.Budget(mu=1e4))
+    return mdp.save_release(Release(found, WORKLOAD), tmp_path / "out"), found
+
+
+def test_answers_beyond_32_bits_are_written_read_and_verified(far):
+    folder, found = far
+    loaded: Any = mdp.load_release(folder).measurement.values
+    assert 0 < sum(own.places.size for own in loaded) < sum(own.size for own in loaded)
+    independent = reading.read(folder / "measurement.mdp").values
+    for own, other, steps in zip(loaded, found.values, independent, strict=True):
+        assert np.array_equal(np.asarray(own), np.asarray(other))
+        assert np.array_equal(np.asarray(own), np.ldexp(steps, own.power))
+        assert own.steps.dtype == np.int32
+    assert mdp.verify_release(folder).holds
+    assert verifier.main([str(folder)]) == 0
+
+
+def test_a_plan_without_slices_has_no_answers_apart(far, monkeypatch):
+    monkeypatch.setattr(sliced, "LEAST_CUT", 2**25)
+    with pytest.raises(StorageError, match="without slices"):
+        mdp.load_release(far[0])
+
+
+def put(name: int, change):
+    def changed(header, members):
+        held = np.load(io.BytesIO(members[header["beyond"][name]]))
+        members[header["beyond"][name]] = npy(change(held))
+
+    return changed
+
+
+def written_twice(header, members):
+    values = np.load(io.BytesIO(members[header["values"]]))
+    values[np.load(io.BytesIO(members[header["beyond"][0]]))[0]] = 1
+    members[header["values"]] = npy(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (put(0, lambda own: own[::-1].copy()), True),
+        (put(0, lambda own: own - own[0] - 1), True),
+        (put(0, lambda own: own - own[-1] + 10**6), True),
+        (put(0, lambda own: own[1:]), True),
+        (put(0, lambda own: own.astype(float)), False),
+        (put(1, lambda own: own // 2**32), False),
+        (written_twice, False),
+    ],
+)
+def test_answers_beyond_32_bits_that_are_not_in_their_places_are_rejected(far, change, told):
+    forge_measurement(far[0], change)
+    with pytest.raises(StorageError, match="damaged"):
+        mdp.load_release(far[0])
+    assert not told or verifier.main([str(far[0])]) == 1
 
 
 def test_very_many_answers_have_margins(areas, tmp_path, monkeypatch):

@@ -31,12 +31,14 @@ def setting(name, **options):
 def test_the_environment_grants_memory_and_threads(monkeypatch):
     monkeypatch.setenv(MEMORY_LIMIT, "512MiB")
     monkeypatch.setenv(THREADS, "3")
-    assert setting("memory_limit") == "512.0 MiB"
+    assert setting("memory_limit") == setting("memory_limit", memory=1e8) == "512.0 MiB"
     assert setting("threads") == 3
     assert setting("threads", threads=1) == 1
     assert setting("enable_progress_bar") is False
     assert setting("autoinstall_known_extensions") in (False, "false")
     assert counts({"age": np.arange(10).repeat(3)}, DOMAIN) == [3] * 10
+    monkeypatch.delenv(MEMORY_LIMIT)
+    assert setting("memory_limit", memory=2.0**27) == "128.0 MiB"
 
 
 FORKS = """

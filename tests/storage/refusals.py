@@ -257,6 +257,7 @@ _IN_MEASUREMENTS: dict[str, tuple[Any, ...]] = {
     "max_records": (0,),
     "out_of_domain": ({"age": 99},),
     "values": (GONE,),
+    "beyond": ([],),
     "assumptions": (
         [1],
         [["a", "b"]],

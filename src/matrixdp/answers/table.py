@@ -156,6 +156,8 @@ class _Asked:
 
     texts: pa.Array
     columns: dict[Hashable, list[pa.Array]]
+    #: Which rows of which set were written last, and their columns: the next ones often have the same.
+    latest: tuple[Hashable, list[pa.Array]] = (None, [])
 
     @cached_property
     def types(self) -> list[pa.DataType]:
@@ -310,8 +312,13 @@ class AnswerColumns:
             return [self._nulls[kind].slice(0, stop - start) for kind in known.types]
         _, key, stride = repeats
         columns = known.columns[key]
-        places = pa.array(np.arange(start, stop) // stride % len(columns[0]))
-        return [column.take(places) for column in columns]
+        rows = key, stride, start % (stride * len(columns[0])), stop - start
+        if rows != known.latest[0]:
+            first = start // stride
+            places = np.repeat(np.arange(first, -(-stop // stride)) % len(columns[0]), stride)
+            places = places[start - first * stride :][: stop - start]
+            known.latest = rows, [column.take(pa.array(places)) for column in columns]
+        return known.latest[1]
 
 
 def without_formulas(table: pa.Table) -> pa.Table:

@@ -296,16 +296,15 @@ class TreeMatrix(MeasuredMatrix):
             array = (array_below - share * total[up]) + share * array[up]
         return array
 
-    def share(self, sums: Sequence[Array], total: Array) -> Array:
-        """Return how far the nodes of the level above the last are moved, for each unit of their variance.
+    def sums_above(self, sums: Sequence[Array], total: Array) -> Array:
+        """Return the estimated sums of the nodes of the level above the last.
 
         Given what is measured of each level above the last, times its weights, and of each such node the sum
-        of what its children say alone; of a tree without areas beside it. A child moves by that times its
-        own variance.
+        of what its children say alone; of a tree without areas beside it.
         """
         own, below = self._alone
         array = (total + below[-1][:, None] * sums[-1]) * (own[-2] / below[-1])[:, None]
-        return np.asarray((self._pass(self._alone, 0, sums[:-1], array) - total) / below[-1][:, None])
+        return self._pass(self._alone, 0, sums[:-1], array)
 
     def solve(self, answers: Array) -> Array:
         products = [w[:, None] * y for (_, w), y in zip(self._families, self._by_level(answers), strict=True)]

@@ -24,6 +24,11 @@ def without_sums(array: Array, axis: int, weights: Array) -> Array:
     return np.asarray(array - array.sum(axis=axis, keepdims=True) * weights.reshape(shape))
 
 
+def shortened(vector: Array) -> Array:
+    """Return the first entry alone of a vector whose entries are all the same; else the array as it is."""
+    return vector[:1] if vector.ndim == 1 and vector.size and (vector == vector[0]).all() else vector
+
+
 @dataclass(frozen=True, eq=False)
 class Piece:
     """Queries q on one attribute, their weighted means removed: q - (q.w) 1'; see `exact.AxisQueries`.
@@ -149,10 +154,11 @@ class Axes:
     ) -> Array:
         """Return the covariances of the pieces of two products on a part at unit noise, query by query.
 
-        Shape: the numbers of predicates of the part's attributes, which are the same in both products.
+        Shape: the numbers of predicates of the part's attributes, which are the same in both products; or 1,
+        where they do not differ along one.
         """
         if part.multipliers is None:
-            values = outer(self._covariances(block, left, right) for block in part.blocks)
+            values = outer(shortened(self._covariances(block, left, right)) for block in part.blocks)
         else:
             values = 1.0 / np.asarray(part.multipliers, dtype=float) ** 2
             for axis, block in enumerate(part.blocks):

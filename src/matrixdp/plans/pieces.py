@@ -22,7 +22,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import Array, along, outer
 from matrixdp.noise import Walk
-from matrixdp.plans.axes import Axes, without_sums
+from matrixdp.plans.axes import Axes, shortened, without_sums
 from matrixdp.plans.part import Part
 from matrixdp.plans.plan import Analysis, Estimates, NoiseTerms, questions_key
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
@@ -83,15 +83,20 @@ class PieceAnalysis(Analysis):
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
         def residual(place: int) -> Array:
-            part = self.parts[place]
-            return self.removed(part.attributes, part.estimate(values[place], self.domain))
+            return self.residual(self.parts[place], values[place])
 
         return PieceEstimates(self, residual)
 
-    def removed(self, attributes: Sequence[str], tensor: Array) -> Array:
-        """Return a marginal with its weighted means removed along every attribute."""
+    def residual(self, part: Part, answers: Array) -> Array:
+        """Return the estimate of a part's marginal, its weighted means removed along every attribute."""
+        none = [own.attributes[0] for own in part.blocks if own.matrix.residual and len(own.attributes) == 1]
+        return self.removed(part.attributes, part.estimate(answers, self.domain), none)
+
+    def removed(self, attributes: Sequence[str], tensor: Array, none: Sequence[str] = ()) -> Array:
+        """Return a marginal with its weighted means removed along every attribute; along some it has none."""
         for axis, name in enumerate(attributes):
-            tensor = without_sums(tensor, axis, self.axes.weights[name])
+            if name not in none:
+                tensor = without_sums(tensor, axis, self.axes.weights[name])
         return tensor
 
     # ---- support -------------------------------------------------------------------------------
@@ -324,10 +329,11 @@ class PieceAnalysis(Analysis):
     def variances(self, group: Group) -> Array:
         if group.queries > MAX_VARIANCES:
             raise TooLargeError(f"{group.name}: {group.queries} variances would be formed at once")
-        total = np.zeros(group.queries)
+        total: Any = 0.0
         for _, own in self._variances_by_part(group):
-            total += own
-        return np.maximum(total, 0.0) if isinstance(group, DenseGroup) else total
+            total = total + own
+        every = np.broadcast_to(total, self._counts(group)).flatten()
+        return np.maximum(every, 0.0) if isinstance(group, DenseGroup) else every
 
     def by_part(self, group: Group, weighted: bool = False) -> dict[int, float]:
         """Return how much each part adds to the sum of the variances, by the place of the part.
@@ -336,13 +342,22 @@ class PieceAnalysis(Analysis):
         """
         weights = group.query_weights if weighted else None
         factor = group.weight if weighted else 1.0
-        return {
-            place: factor * float(own.sum() if weights is None else own.ravel() @ weights)
-            for place, own in self._variances_by_part(group)
-        }
+        found = {}
+        for place, own in self._variances_by_part(group):
+            every = np.broadcast_to(own, self._counts(group)).ravel()
+            found[place] = factor * float(every.sum() if weights is None else every @ weights)
+        return found
+
+    def _counts(self, group: Group) -> tuple[int, ...]:
+        """Return the shape of what `_variances_by_part` yields."""
+        asked = self.asked(group)
+        return asked.counts if isinstance(asked, ProductGroup) else (asked.queries,)
 
     def _variances_by_part(self, group: Group) -> Iterator[tuple[int, Array]]:
-        """Yield the place of each part that answers a group, and what it adds to the variances, flat."""
+        """Yield the place of each part that answers a group, and what it adds to the variances.
+
+        Of a product in the shape of its ``counts``, or 1 where they do not differ along one; else flat.
+        """
         group = self.asked(group)
         products = self._products_of(group)
         if not products:
@@ -357,17 +372,21 @@ class PieceAnalysis(Analysis):
                 for (sign, left), (other, right) in combinations_with_replacement(products, 2):
                     factor = sign * other if left is right else 2.0 * sign * other
                     added = added + factor * self._product_covariances(place, kept, left, right)
-                yield place, group.arranged(added) if isinstance(group, DenseGroup) else added.ravel()
+                if isinstance(group, DenseGroup):
+                    added = group.arranged(np.broadcast_to(added, products[0][1].counts))
+                yield place, added
 
     def _product_covariances(
         self, place: int, kept: tuple[str, ...], left: ProductGroup, right: ProductGroup
     ) -> Array:
-        """Return the covariances of the pieces of two products on a part, query by query, as ``counts``."""
+        """Return the covariances of the pieces of two products on a part, as `Axes.covariances` does."""
         values = self.noise[place] * self.axes.covariances(self.parts[place], left.sets, right.sets)
         # attributes that only the part has are totals, of one query each
-        shape = [n if name in kept else 1 for name, n in zip(left.attributes, left.counts, strict=True)]
-        return values.reshape(shape) * outer(
-            np.ones(1) if n in kept else self.axes.piece(n, p).means * self.axes.piece(n, right.sets[n]).means
+        counts = dict(zip(self.parts[place].attributes, values.shape, strict=True))
+        return values.reshape([counts[name] if name in kept else 1 for name in left.attributes]) * outer(
+            np.ones(1)
+            if n in kept
+            else shortened(self.axes.piece(n, p).means * self.axes.piece(n, right.sets[n]).means)
             for n, p in left.sets.items()
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, final
 
@@ -229,36 +229,71 @@ def _leads(part: Part, name: str) -> bool:
     return known and part.multipliers is None and part.walk is None and part.width is None
 
 
-def _solved(tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> Callable[[slice], Array]:
-    """Return what gives the least squares of a tree for some values; its rows are read by their numbers.
+@final
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """The least squares of a part along the attribute that is cut.
 
-    As the tree itself solves them, but what is measured of values alone is read a slice at a time: once
-    for their sums, and once more for them.
+    Attributes
+    ----------
+    within : callable
+        Returns those of some values.
+    nodes, sums : ndarray, optional
+        The node of each value, on the lowest level above them that is measured, and the sums over nodes.
     """
-    weights = [own.astype(np.float64) for own in tree.weights]
-    ends = np.cumsum([0, *map(np.count_nonzero, weights)])
-    if not _tells_values(tree):
-        nodes = tree.groups[-1]
-        firsts = np.unique(nodes, return_index=True)[1]
-        whole = TreeMatrix(tuple(own[firsts] for own in tree.groups), tree.weights)
-        estimate = whole.solve(read(0, int(ends[-1]))) / np.bincount(nodes)[:, None]
-        return lambda values: estimate[nodes[values]]
-    single, first = weights[-1], int(ends[-2])
 
-    def alone(values: slice) -> Array:
-        return np.asarray(read(first + values.start, first + values.stop) / single[values, None])
+    within: Callable[[slice], Array]
+    nodes: NDArray[np.int64] | None = None
+    sums: Array | None = None
 
-    if len(weights) == 1:
-        return alone
-    above = []
-    for weight, start, stop in zip(weights[:-1], ends[:-2], ends[1:-1], strict=True):
-        rows = read(int(start), int(stop))
-        above.append(np.zeros((len(weight), rows.shape[1])))
-        above[-1][weight > 0] = weight[weight > 0, None] * rows
-    nodes = tree.groups[-2]
-    sums = sums_over(nodes, len(weights[-2])).tocsc()
-    share = tree.share(above, sum(sums[:, values] @ alone(values) for values in slices))
-    return lambda values: alone(values) + share[nodes[values]] / single[values, None] ** 2
+    @classmethod
+    def of(cls, tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> _Solved:
+        """Return the least squares of a tree; its rows are read by their numbers.
+
+        As the tree itself solves them, but what is measured of values alone is read a slice at a time: once
+        for their sums, and once more for them.
+        """
+        weights = [own.astype(np.float64) for own in tree.weights]
+        ends = np.cumsum([0, *map(np.count_nonzero, weights)])
+        if not _tells_values(tree):
+            nodes = tree.groups[-1]
+            firsts = np.unique(nodes, return_index=True)[1]
+            whole = TreeMatrix(tuple(own[firsts] for own in tree.groups), tree.weights)
+            solved, counts = whole.solve(read(0, int(ends[-1]))), np.bincount(nodes)[:, None]
+            return cls(lambda values: solved[nodes[values]] / counts[nodes[values]], nodes, solved)
+        single, first = weights[-1], int(ends[-2])
+
+        def alone(values: slice) -> Array:
+            return np.asarray(read(first + values.start, first + values.stop) / single[values, None])
+
+        if len(weights) == 1:
+            return cls(alone)
+        above = []
+        for weight, start, stop in zip(weights[:-1], ends[:-2], ends[1:-1], strict=True):
+            rows = read(int(start), int(stop))
+            above.append(np.zeros((len(weight), rows.shape[1])))
+            above[-1][weight > 0] = weight[weight > 0, None] * rows
+        nodes = tree.groups[-2]
+        total = np.zeros_like(above[-1])
+        for values in slices:
+            own, place = np.unique(nodes[values], return_inverse=True)
+            total[own] += sums_over(place, len(own)) @ alone(values)
+        solved = tree.sums_above(above, total)
+        # how far a node is moved, for each unit of its variance: a child moves by that times its own
+        share = (solved - total) / np.bincount(nodes, 1.0 / single**2)[:, None]
+
+        def within(values: slice) -> Array:
+            return np.asarray(alone(values) + share[nodes[values]] / single[values, None] ** 2)
+
+        return cls(within, nodes, solved)
+
+    def summed(self, sums: Any, slices: Iterable[slice]) -> Array:
+        """Return the products with a sparse matrix, shape (queries, values); where they are, of node sums."""
+        if self.nodes is not None and self.sums is not None:
+            over = sums[:, np.unique(self.nodes, return_index=True)[1]]
+            if not (sums != over[:, self.nodes]).nnz:
+                return np.asarray(over @ self.sums)
+        return np.asarray(sum(sums[:, values] @ self.within(values) for values in slices))
 
 
 @final
@@ -271,9 +306,11 @@ class SlicedEstimates(Estimates):
         self._values = values
         self._analysed = cache(partial(slices.analysed, noise=analysis.noise))
         self._solved = cache(self._solver)
+        # those of one level at a time
+        self._over = lru_cache(maxsize=1)(self._summed)
 
-    def _solver(self, place: int) -> Callable[[slice], Array]:
-        """Return what gives the least squares of a part, along the attribute that is cut, for some values."""
+    def _solver(self, place: int) -> _Solved:
+        """Return the least squares of a part along the attribute that is cut."""
         part, held = self._slices.plan.parts[place], self._values[place]
         each = part.rows // part.shape[0]
         matrix = part.blocks[0].matrix
@@ -282,20 +319,26 @@ class SlicedEstimates(Estimates):
             return np.asarray(held[_rows(part, first, stop)]).reshape(stop - first, each)
 
         if isinstance(matrix, TreeMatrix):
-            return _solved(matrix, read, self._slices)
-        return lambda values: read(values.start, values.stop)
+            return _Solved.of(matrix, read, self._slices)
+        return _Solved(lambda values: read(values.start, values.stop))
 
-    def _within(self, values: slice) -> PieceEstimates:
-        """Return the estimates of some values, as those of a plan that has no others."""
-        analysis = self._analysed(values.stop - values.start)
+    def _estimates(self, values: int, solved: Callable[[int], Array]) -> PieceEstimates:
+        """Return the estimates of so many values, or sums of them, as those of a plan that has no others."""
+        analysis = self._analysed(values)
 
         def residual(place: int) -> Array:
-            part = analysis.parts[place]
-            return analysis.removed(
-                part.attributes, part.estimate(self._solved(place)(values), analysis.domain)
-            )
+            return analysis.residual(analysis.parts[place], solved(place))
 
         return PieceEstimates(analysis, residual)
+
+    def _within(self, values: slice) -> PieceEstimates:
+        """Return the estimates of some values."""
+        return self._estimates(values.stop - values.start, lambda place: self._solved(place).within(values))
+
+    def _summed(self, predicates: Predicates) -> PieceEstimates:
+        """Return the estimates of sums over values."""
+        sums = _indicators(predicates, self._slices.size)
+        return self._estimates(sums.shape[0], lambda place: self._solved(place).summed(sums, self._slices))
 
     def _each(self, attributes: tuple[str, ...]) -> Iterator[tuple[slice, Array]]:
         """Yield the estimate of a marginal, one slice after the other."""
@@ -303,10 +346,9 @@ class SlicedEstimates(Estimates):
             yield values, self._within(values).marginal(attributes)
 
     def marginal(self, attributes: tuple[str, ...]) -> Array:
-        found = (own for _, own in self._each(attributes))
         if self._slices.attribute in attributes:
-            return np.concatenate(list(found))
-        return np.asarray(sum(found))
+            return np.concatenate([own for _, own in self._each(attributes)])
+        return self._over(Total()).marginal(attributes)
 
     def answers(self, group: Group) -> Array:
         found = [own for _, own in self.batches(group)]
@@ -321,18 +363,14 @@ class SlicedEstimates(Estimates):
         if not isinstance(asked, ProductGroup) or not isinstance(first, Identity | Total | Sets):
             yield group, asked.answers(self.marginal(asked.attributes)).ravel()
             return
-        sums = None if isinstance(first, Identity) else _indicators(first, self._slices.size)
-        total: Array = np.zeros((asked.counts[0], asked.queries // asked.counts[0]))
-        others = asked.predicates[1:]
+        others = [one.apply for one in asked.predicates[1:]]
+        if not isinstance(first, Identity):
+            yield group, along_axes(self._over(first).marginal(asked.attributes), others, 1).ravel()
+            return
         for values, marginal in self._each(asked.attributes):
-            own = along_axes(marginal, (one.apply for one in others), 1).reshape(len(marginal), -1)
-            if sums is None:
-                alone = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
-                yield replace(asked, predicates=(alone, *others), query_weights=None), own.ravel()
-            else:
-                total += sums[:, values] @ own
-        if sums is not None:
-            yield group, total.ravel()
+            alone = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
+            own = replace(asked, predicates=(alone, *asked.predicates[1:]), query_weights=None)
+            yield own, along_axes(marginal, others, 1).ravel()
 
 
 def _indicators(predicates: Predicates, size: int) -> Any:

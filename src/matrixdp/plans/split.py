@@ -13,8 +13,9 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import Array, outer
+from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
+from matrixdp.plans.axes import shortened
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plans.plan import Estimates, Plan
@@ -212,10 +213,15 @@ class SplitAnalysis(PieceAnalysis):
             axes = tuple(axis for axis, name in enumerate(names) if name in missing)
             return np.asarray(self.marginal(names, residual).sum(axis=axes))
         sizes = self.axes.sizes(attributes)
-        total = np.zeros(sizes)
+        pieces: dict[tuple[str, ...], Array] = {}
         for kept in subsets(attributes):
             if kept in self.places:
-                own = [size if name in kept else 1 for name, size in zip(attributes, sizes, strict=True)]
-                spread = (np.ones(1) if name in kept else self.axes.weights[name] for name in attributes)
-                total += residual(self.places[kept]).reshape(own) * outer(spread)
-        return total
+                shape = [size if name in kept else 1 for name, size in zip(attributes, sizes, strict=True)]
+                pieces[kept] = residual(self.places[kept]).reshape(shape)
+        # spread along one attribute after the other, so that few sums are as large as the marginal
+        for axis, name in enumerate(attributes):
+            weights = shortened(self.axes.weights[name]).reshape([-1, *[1] * (len(sizes) - axis - 1)])
+            for kept in [own for own in pieces if name not in own]:
+                whole = tuple(own for own in attributes if own in kept or own == name)
+                pieces[whole] = pieces.pop(kept) * weights + pieces.get(whole, 0.0)
+        return sum(pieces.values(), np.zeros(sizes))

@@ -163,6 +163,8 @@ _COUNTING = "count the table"
 #: The most cells of all marginals that are counted at once.
 _MOST_AT_ONCE = 2**25
 _BATCH = 2**17
+#: Bytes of memory that codes are sorted in.
+_SORTED = 1e9
 _CODE_TYPES = ((8, "UTINYINT"), (16, "USMALLINT"), (32, "UINTEGER"), (64, "BIGINT"))
 
 
@@ -269,7 +271,8 @@ def _run(
     # What is counted at once is written nowhere.
     at_once = request.slices is None and sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE
     found: list[Groups] = []
-    with closing(connect_to_kept() if few and at_once else connect(threads)) as connection:
+    memory = None if request.slices is None else _SORTED
+    with closing(connect_to_kept() if few and at_once else connect(threads, memory)) as connection:
         encoded = _read(connection, request, read, reading)
         yield None
         if at_once:

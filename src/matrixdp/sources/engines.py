@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 import numpy as np
 
 from matrixdp.errors import SourceError
-from matrixdp.exact.resources import granted_memory, processors
+from matrixdp.exact.resources import granted_memory, memory_limit, processors
 from matrixdp.forms import has_scheme, shown
 from matrixdp.locks import private_folder
 from matrixdp.plugins import load_offered
@@ -203,8 +203,10 @@ FEW = 2**16
 """So many records one thread counts sooner than a database is made."""
 
 
-def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
+def connect(threads: int | None = None, memory: float | None = None) -> duckdb.DuckDBPyConnection:
     """Return a database in memory; it downloads nothing.
+
+    Where ``memory`` is given it takes so many bytes at most, or as many as the environment grants.
 
     What it spills goes to a folder of its own that nobody else can open, and that goes with it. Where no
     threads are given, they are those of the environment, else one for each processor. Arrow, which reads what
@@ -227,6 +229,8 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     import pyarrow as pa
 
     config = settings(threads)
+    if memory is not None:
+        config.setdefault("memory_limit", f"{min(memory, memory_limit()):.0f}B")
     if threads is None:
         pa.set_cpu_count(min(pa.cpu_count(), processors()))
         config.setdefault("threads", processors())

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -421,6 +421,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "plan": write_plan(measurement.plan, archive),
                 "authorization": write_authorization(measurement.authorization),
                 "values": archive.add_pieces(steps, (rows,), dtype),
+                **_write_beyond(measurement.values, archive),
                 "noise": [_write_scale(scale) for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
@@ -439,13 +440,36 @@ def _steps(values: NDArray[np.float64] | Multiples, scale: NoiseScale) -> Iterat
         yield np.ldexp(values, -scale.power)
 
 
-def _possible(part: Part, scale: NoiseScale, steps: NDArray[Any]) -> bool:
+def _write_beyond(values: Sequence[Any], archive: ArchiveWriter) -> dict[str, object]:
+    """Add the noisy answers that 32 bits do not hold, where they are kept apart: their places, and them."""
+    starts = np.cumsum([0, *(own.size for own in values)])
+    held = [(first + own.places, own.beyond) for first, own in zip(starts, values, strict=False)
+            if isinstance(own, Multiples) and own.places.size]  # fmt: skip
+    return {"beyond": [archive.add(np.concatenate(own)) for own in zip(*held, strict=True)]} if held else {}
+
+
+def _read_beyond(names: Any, steps: NDArray[Any], archive: ArchiveReader) -> Iterator[NDArray[Any]]:
+    """Yield what `_write_beyond` added."""
+    if names is None:
+        yield from np.zeros((2, 0), dtype=np.int64)
+        return
+    places, beyond = (archive.array(name) for name in names)
+    whole = places.dtype.kind == beyond.dtype.kind == "i" and places.shape == beyond.shape == (places.size,)
+    archive.require(whole and places.size > 0, "its measurements beyond 32 bits are no whole lattice steps")
+    placed = (np.diff(places, prepend=-1) > 0).all() and places[-1] < len(steps) and not steps[places].any()
+    far = ((beyond <= -(2**31)) | (beyond >= 2**31)).all()
+    archive.require(bool(placed and far), "its measurements beyond 32 bits are not in their places, or none")
+    yield from (places, beyond)
+
+
+def _possible(part: Part, scale: NoiseScale, steps: NDArray[Any], beyond: NDArray[Any]) -> bool:
     """Return whether the noise of a part leaves answers, in lattice steps; from 2^53 on they were rounded."""
     multiple = scale.multiple or 1
     if part.width is None and multiple == 1:
         return True
     if part.width is None:
-        return not any((own % multiple)[np.abs(own) < 2**53].any() for own in in_pieces(steps))
+        pieces = chain(in_pieces(steps), [beyond])
+        return not any((own % multiple)[np.abs(own) < 2**53].any() for own in pieces)
     if int(np.abs(steps).max(initial=0)) >= 2**53:
         return True
     return not (steps % multiple).any() and part.leaves(steps.astype(np.int64))
@@ -472,19 +496,23 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         archive.require(len(scales) == len(plan.parts), "its noise does not fit its strategy")
         if not as_authorized(authorization, plan, scales, counts):
             raise archive.damaged("its strategy costs more or less than it says")
-        ends = np.cumsum([part.rows for part in plan.parts])
-        steps = archive.array(header["values"], (int(ends[-1]),))
+        starts = np.cumsum([0, *(part.rows for part in plan.parts)])
+        steps = archive.array(header["values"], (int(starts[-1]),))
         archive.require(steps.dtype.kind == "i", "its measurements are not whole lattice steps")
         archive.require("series" not in header or authorization.budget.neighbours == "add_remove",
                         "a series cannot promise replacements")  # fmt: skip
-        answers = np.split(steps, ends[:-1])
-        possible = all(map(_possible, plan.parts, scales, answers))
-        archive.require(possible, "its measurements are none that its noise leaves")
         sliced = "series" not in header and Slices.of(plan) is not None
-        pairs = zip(answers, scales, strict=True)
+        archive.require(sliced or "beyond" not in header, "measurements of a plan without slices are apart")
+        places, beyond = _read_beyond(header.get("beyond"), steps, archive)
+        apart = [slice(*own) for own in pairwise(np.searchsorted(places, starts))]
+        answers = np.split(steps, starts[1:-1])
+        possible = all(map(_possible, plan.parts, scales, answers, (beyond[own] for own in apart)))
+        archive.require(possible, "its measurements are none that its noise leaves")
         values: tuple[Any, ...] = tuple(
-            Multiples(own, scale.power) if sliced else np.ldexp(own.astype(np.float64), scale.power)
-            for own, scale in pairs
+            Multiples(own, scale.power, places[at] - start, beyond[at])
+            if sliced
+            else np.ldexp(own.astype(np.float64), scale.power)
+            for own, scale, start, at in zip(answers, scales, starts, apart, strict=False)
         )
         measurement = Measurement(
             plan, scales, values, authorization, private, max_records, out_of_domain, assumptions,
