@@ -150,6 +150,11 @@ class Level:
                 raise wrong_value("", "a value of the level, besides the empty text of those that skip it")
         return cls(name, named, skipped=skipped)
 
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The codes that are in each of its values."""
+        return tuple(codes for _, codes in self.groups)
+
     def check(self, attribute: Attribute) -> None:
         """Check that every value of the attribute is in exactly one value of the level, or skips it."""
         seen: dict[int, str] = {}

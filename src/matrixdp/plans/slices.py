@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -19,7 +20,7 @@ from matrixdp.exact.resources import memory_limit
 from matrixdp.exact.trees import sums_over
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
-from matrixdp.plans.plan import Estimates, Plan
+from matrixdp.plans.plan import Batch, Estimates, Plan
 from matrixdp.plans.split import Split, SplitAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Predicates, Ranges, Sets, Total
@@ -275,30 +276,48 @@ class SlicedEstimates(Estimates):
         return np.asarray(sum(found))
 
     def answers(self, group: Group) -> Array:
-        found = [own for _, own in self.batches(group)]
+        found = [own for *_, own in self.batches((group,))]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def batches(self, group: Group) -> Iterator[tuple[Group, Array]]:
-        self._analysis.check_support(group)
-        asked = self._analysis.asked(group)
+    def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """Yield the estimates of groups: sums over values group by group, then all else in one pass."""
+        alone = []
+        for place, group in enumerate(groups):
+            self._analysis.check_support(group)
+            asked = self._analysis.asked(group)
+            if (
+                isinstance(asked, ProductGroup)
+                and asked.predicates
+                and isinstance(asked.predicates[0], Identity)
+            ):
+                alone.append((place, asked))
+            else:
+                yield place, 0, group, self._summed(asked).ravel()
+        for values in self._slices if alone else ():
+            marginal = cache(self._within(values).marginal)
+            codes = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
+            for place, asked in alone:
+                others = asked.predicates[1:]
+                own = along_axes(marginal(asked.attributes), (one.apply for one in others), 1)
+                some = replace(asked, predicates=(codes, *others), query_weights=None)
+                yield place, values.start * math.prod(asked.counts[1:]), some, own.ravel()
+
+    def _summed(self, asked: Group) -> Array:
+        """Return the estimates of a group that adds up values."""
         first = asked.predicates[0] if isinstance(asked, ProductGroup) else None
         if isinstance(first, Labelled) and isinstance(first.predicates, Sets):
             first = first.predicates  # a level
-        if not isinstance(asked, ProductGroup) or not isinstance(first, Identity | Total | Sets):
-            yield group, asked.answers(self.marginal(asked.attributes)).ravel()
-            return
-        sums = None if isinstance(first, Identity) else _indicators(first, self._slices.size)
+        if not isinstance(asked, ProductGroup) or not isinstance(first, Total | Sets):
+            return asked.answers(self.marginal(asked.attributes))
+        sums = _indicators(first, self._slices.size)
         total: Array = np.zeros((asked.counts[0], asked.queries // asked.counts[0]))
-        others = asked.predicates[1:]
-        for values, marginal in self._each(asked.attributes):
-            own = along_axes(marginal, (one.apply for one in others), 1).reshape(len(marginal), -1)
-            if sums is None:
-                alone = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
-                yield replace(asked, predicates=(alone, *others), query_weights=None), own.ravel()
-            else:
-                total += sums[:, values] @ own
-        if sums is not None:
-            yield group, total.ravel()
+        for values in self._slices:
+            own = sums[:, values]
+            if own.nnz:
+                cells = self._within(values).marginal(asked.attributes)
+                cells = along_axes(cells, (one.apply for one in asked.predicates[1:]), 1)
+                total += own @ cells.reshape(len(cells), -1)
+        return total
 
 
 def _indicators(predicates: Predicates, size: int) -> Any:

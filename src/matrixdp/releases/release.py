@@ -1535,17 +1535,19 @@ class Release(Displayed):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the answers to query groups, one group in memory at a time, or a slice of it.
 
+        Groups come one after the other or, where the columns tell levels, all in one pass over slices.
         ``seen`` is called before the rows of each with the place of the group and its queries' variances.
         """
-        for position, group in enumerate(groups):
-            first = 0
-            for asked, estimates in self.measurement.estimates.batches(group):
+        passes = [tuple(groups)] if columns.at is not None else [(group,) for group in groups]
+        before = 0
+        for own in passes:
+            for place, first, asked, estimates in self.measurement.estimates.batches(own):
                 variances = self.analysis.variances(asked)
                 if seen is not None:
-                    seen(position, variances)
+                    seen(before + place, variances)
                 multipliers = self.intervals.multipliers((1.0, asked, EVERY))
-                yield from columns.batches(position, estimates, variances, multipliers, first)
-                first += len(estimates)
+                yield from columns.batches(before + place, estimates, variances, multipliers, first)
+            before += len(own)
 
     def _table(self, groups: Sequence[Group], levels: bool = True) -> pa.Table:
         rows = sum(group.queries for group in groups)

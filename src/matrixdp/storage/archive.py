@@ -66,8 +66,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_files(folder: Path) -> None:
-    """Make the files in a folder durable."""
+    """Make the files in a folder, and in those within it, durable."""
     for file in folder.iterdir():
+        if file.is_dir():
+            sync_files(file)
+            sync_folder(file)
+            continue
         with file.open("rb+") as stream:
             os.fsync(stream.fileno())
 
