@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any, final
 
 import numpy as np
@@ -90,9 +90,21 @@ class Multiples:
     ([1.5, 549755813888.0], dtype('int64'))
     """
 
-    def __init__(self, steps: NDArray[Any], power: int) -> None:
-        self.steps = steps
+    def __init__(self, steps: NDArray[Any], power: int, check: Callable[[], None] | None = None) -> None:
+        self._steps = steps
         self.power = power
+        self._check = check
+
+    @property
+    def steps(self) -> NDArray[Any]:
+        """The integers, after a check of what they were read from."""
+        if self._check is not None:
+            self._check()
+            self._check = None
+        return self._steps
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_steps": self.steps, "power": self.power, "_check": None}
 
     def put(self, rows: slice, steps: NDArray[np.int64]) -> None:
         """Write the integers of some rows."""
@@ -101,14 +113,14 @@ class Multiples:
             for piece in in_pieces(self.steps):
                 wide[done : done + len(piece)] = piece
                 done += len(piece)
-            self.steps = wide
+            self._steps = wide
         self.steps[rows] = steps
         let_go(self.steps)
 
     @property
     def size(self) -> int:
         """How many there are."""
-        return len(self.steps)
+        return len(self._steps)
 
     def __getitem__(self, rows: slice) -> NDArray[np.float64]:
         found = np.ldexp(self.steps[rows].astype(np.float64), self.power)

@@ -39,7 +39,7 @@ from matrixdp.answers.publication import (
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.shown import QUALITY, Shown
-from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, row_in_words
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, levels_of, row_in_words
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import (
@@ -68,6 +68,7 @@ from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.privacy.persons import check_groups, check_persons, counts_persons
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
+from matrixdp.releases.answered import Answered
 from matrixdp.releases.files import (
     check_record,
     expected_in,
@@ -1668,6 +1669,9 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     written = read_folder(folder)
     with naming_later_versions(folder / RECORD, version_in(written)):
         measurement, workload = read_measurement(folder, written)
+        said = written.get("answers")
+        if isinstance(said, dict) and "levels_of" in said and levels_of(workload.domain, workload.groups):
+            measurement = replace(measurement, answers=partial(Answered, folder, written, workload))
         stated, origin = float(written["confidence"]), written["strategy"]
         try:
             told = Publication.read(written.get("publication", {}))

@@ -73,6 +73,7 @@ class File(Model):
 
     bytes: Count
     sha256: Sha256
+    header: Sha256 = Field(LEFT_OUT, description="Of a large measurement: that of its header.json.")
 
 
 class Parameters(Model, json_schema_extra={"minProperties": 1}):

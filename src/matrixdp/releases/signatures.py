@@ -259,7 +259,7 @@ def check_files(folder: Path, content: bytes) -> dict[str, Any]:
             raise StorageError(f"{path}: is not listed in {RECORD}")
         if name not in there:
             raise StorageError(f"{path}: no such file", "file-missing")
-        if entry(path, plain=True) != listed[name]:
+        if entry(path, plain=True, like=listed[name]) != listed[name]:
             raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
     return written
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import cache
 from itertools import chain
 from typing import Any, cast
 
@@ -457,10 +458,11 @@ def _possible(part: Part, scale: NoiseScale, steps: NDArray[Any]) -> bool:
     return not (steps % multiple).any() and part.leaves(steps.astype(np.int64))
 
 
-def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workload]:
+def load_measurement(path: str | os.PathLike[str], *, lazily: bool = False) -> tuple[Measurement, Workload]:
     """Return the measurements that a file holds, with the workload that they were made for.
 
-    Their privacy cost is recomputed from the plan and the exact scales of the noise.
+    Their privacy cost is recomputed from the plan and the exact scales of the noise. ``lazily`` to check the
+    content of large arrays when they are first read.
     """
     with ArchiveReader(path, MEASUREMENT_FORMAT, _VERSION) as archive, archive.reading("its header"):
         header = archive.header
@@ -479,17 +481,20 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         if not as_authorized(authorization, plan, scales, counts):
             raise archive.damaged("its strategy costs more or less than it says")
         ends = np.cumsum([part.rows for part in plan.parts])
-        steps = archive.array(header["values"], (int(ends[-1]),))
+        sliced = "series" not in header and Slices.of(plan) is not None
+        lazily &= sliced and not any(scale.multiple for scale in scales)
+        later: list[Callable[[], None]] = []
+        steps = archive.array(header["values"], (int(ends[-1]),), later if lazily else None)
+        check = cache(later[0]) if later else None
         archive.require(steps.dtype.kind == "i", "its measurements are not whole lattice steps")
         archive.require("series" not in header or authorization.budget.neighbours == "add_remove",
                         "a series cannot promise replacements")  # fmt: skip
         answers = np.split(steps, ends[:-1])
         possible = all(map(_possible, plan.parts, scales, answers))
         archive.require(possible, "its measurements are none that its noise leaves")
-        sliced = "series" not in header and Slices.of(plan) is not None
         pairs = zip(answers, scales, strict=True)
         values: tuple[Any, ...] = tuple(
-            Multiples(own, scale.power) if sliced else np.ldexp(own.astype(np.float64), scale.power)
+            Multiples(own, scale.power, check) if sliced else np.ldexp(own.astype(np.float64), scale.power)
             for own, scale in pairs
         )
         measurement = Measurement(

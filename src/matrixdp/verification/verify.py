@@ -699,7 +699,7 @@ def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Pro
         yield Finding("record", "failed", str(error))
         yield from _ended("record")
         return
-    actual = _digests(folder)
+    actual = _digests(folder, record.get("files"))
     listed = f"{', '.join(actual)}: as listed"
     yield from settled("files", listed, _wrong_files(record.get("files"), actual))
     others = sorted({path.name for path in folder.iterdir()} - set(records.RELEASE_FILES))
@@ -831,10 +831,11 @@ def _limit(record: Mapping[str, Any], workload: Workload) -> int | None:
     return limit if isinstance(limit, int) and limit < workload.queries else None
 
 
-def _digests(folder: Path) -> dict[str, dict[str, object]]:
+def _digests(folder: Path, listed: object) -> dict[str, dict[str, object]]:
     """Return the size and digest of every file that a record lists, or that ought not to be there."""
     names = sorted((*records.LISTED, *records.MARKS, *records.parts_in(folder)))
-    return {name: entry(folder / name) for name in names if (folder / name).is_file()}
+    like = listed if isinstance(listed, dict) else {}
+    return {name: entry(folder / name, like=like.get(name)) for name in names if (folder / name).is_file()}
 
 
 def _wrong_files(listed: object, actual: Mapping[str, object]) -> Iterator[str]:
