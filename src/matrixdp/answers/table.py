@@ -18,7 +18,7 @@ from typing import Any, Self, final
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.titles import heads
+from matrixdp.answers.titles import heads, unique
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
 from matrixdp.exact.linear import Array
@@ -209,7 +209,7 @@ class AnswerColumns:
         levels: bool = False,
         series: tuple[str, tuple[int, ...]] | None = None,
         margins: bool = False,
-        at: tuple[str, Sequence[str | None]] | None = None,
+        at: tuple[str, Sequence[str]] | None = None,
     ) -> None:
         self._domain = domain
         self.at = at
@@ -241,7 +241,7 @@ class AnswerColumns:
             taken.add(column)
             self.columns[name] = column
         fields = [pa.field("group", _NAME, nullable=False)]
-        fields += [] if self.at is None else [pa.field(LEVEL, _NAME)]
+        fields += [] if self.at is None else [pa.field(LEVEL, _NAME, nullable=False)]
         for name, asked in self._asked.items():
             told = {TITLE: titles[name]} if name in titles else {}
             fields.append(pa.field(self.columns[name], _VALUE, metadata=told))
@@ -375,10 +375,10 @@ def level_of(rows: pa.RecordBatch | pa.Table) -> str | None:
     return level
 
 
-def levels_of(domain: Domain, groups: Sequence[Group]) -> tuple[str, list[str | None]] | None:
+def levels_of(domain: Domain, groups: Sequence[Group]) -> tuple[str, list[str]] | None:
     """Return the first attribute that groups ask at one of its levels, and at which level each asks it.
 
-    Its own name stands for its values, ``total`` for all of them together, and None for other sets.
+    Its own name stands for its values, ``total`` for all of them together, and ``other`` for other sets.
 
     Examples
     --------
@@ -393,17 +393,18 @@ def levels_of(domain: Domain, groups: Sequence[Group]) -> tuple[str, list[str | 
     """
     for attribute in domain:
         known = {level.sets: level.name for level in attribute.codebook.levels}
-        found: dict[int, str | None] = {}  # groups share their sets
-        levels = []
+        other = unique([*known.values(), "other"])[-1]
+        found: dict[int, str] = {}  # groups share their sets
+        levels: list[str] = []
         for group in groups if known else ():
             own = group.sets.get(attribute.name) if isinstance(group, ProductGroup) else None
             if own is None:
-                levels.append(None if attribute.name in group.attributes else "total")
+                levels.append(other if attribute.name in group.attributes else "total")
             else:
                 if id(own) not in found:
-                    found[id(own)] = _level(own, attribute.name, known)
+                    found[id(own)] = _level(own, attribute.name, known) or other
                 levels.append(found[id(own)])
-        if not {attribute.name, "total", None}.issuperset(levels):
+        if not {attribute.name, "total", other}.issuperset(levels):
             return attribute.name, levels
     return None
 

@@ -69,9 +69,9 @@ class Answered(Estimates):
         assert known is not None
         area, levels = known
         names: dict[Hashable, str | None] = {}
-        called: set[tuple[str | None, str]] = set()
+        called: set[tuple[str, str]] = set()
         for group, level in zip(self._workload.groups, levels, strict=True):
-            if level is not None and isinstance(group, ProductGroup):
+            if isinstance(group, ProductGroup):
                 key, again = (level, _beside(group, area)), (level, group.name) in called
                 names.setdefault(key, None if again else group.name)
             called.add((level, group.name))
@@ -112,9 +112,12 @@ class Answered(Estimates):
         if not isinstance(group, ProductGroup) or group.queries > _MOST_ROWS:
             return None
         asked = self._areas(group.sets.get(area, Total()))
-        level, texts = asked[0][0] if asked else None, [text for _, text in asked]
+        texts = [text for _, text in asked]
+        if len({level for level, _ in asked}) != 1 or len(set(texts)) < len(texts):
+            return None
+        level = asked[0][0]
         name = names.get((level, _beside(group, area)))
-        if name is None or len(set(asked)) < len(asked) or {own for own, _ in asked} != {level}:
+        if name is None:
             return None
         path = self._folder / level_folder(level)
         with reading(path, "answers"):
@@ -130,7 +133,7 @@ class Answered(Estimates):
         place = group.attributes.index(area) if area in group.attributes else 0
         return np.asarray(np.moveaxis(own.reshape(len(texts), *beside), 0, place).ravel())
 
-    def _rows(self, level: str | None, name: str, texts: pa.Array) -> pa.Table | None:
+    def _rows(self, level: str, name: str, texts: pa.Array) -> pa.Table | None:
         """Return the estimates of a group in some areas, and the place of each area among these."""
         column = self._written["answers"]["attributes"][self._asked[0]]
         listed: Mapping[str, Any] = self._written["files"]

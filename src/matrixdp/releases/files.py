@@ -326,11 +326,12 @@ def _parted(folder: Path, columns: AnswerColumns, schema: pa.Schema) -> Iterator
     schema = schema.remove(schema.get_field_index(LEVEL))
     area = columns.columns[columns.at[0]]
     with ExitStack() as every:
-        held: dict[str | None, tuple[ExitStack, _Write]] = {}
-        parts, rows = Counter[str | None](), Counter[str | None]()
+        held: dict[str, tuple[ExitStack, _Write]] = {}
+        parts, rows = Counter[str](), Counter[str]()
 
         def put(table: pa.Table) -> None:
             level = level_of(table)
+            assert level is not None
             if level not in held or rows[level] + table.num_rows > PART_ROWS:
                 if level in held:
                     held[level][0].close()

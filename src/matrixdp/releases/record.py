@@ -381,16 +381,15 @@ MARKS = (SPENT, REQUEST, RUNNING)
 RELEASE_FILES = (RECORD, *LISTED, ANSWERS_FOLDER, SIGNATURE, *MARKS)
 
 
-def level_folder(level: str | None) -> str:
-    """Return the name of the folder of the answers at a level; without one, as Hive writes null.
+def level_folder(level: str) -> str:
+    """Return the name of the folder of the answers at a level.
 
     Examples
     --------
-    >>> level_folder("census tract"), level_folder(None)
-    ('answers/level=census%20tract', 'answers/level=__HIVE_DEFAULT_PARTITION__')
+    >>> level_folder("census tract")
+    'answers/level=census%20tract'
     """
-    named = "__HIVE_DEFAULT_PARTITION__" if level is None else quote(level, safe="")
-    return f"{ANSWERS_FOLDER}/level={named}"
+    return f"{ANSWERS_FOLDER}/level={quote(level, safe='')}"
 
 
 def parts_in(folder: Path) -> list[str]:

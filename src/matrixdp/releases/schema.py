@@ -250,9 +250,9 @@ class Group(Model, json_schema_extra=_one_of("first_row", "level")):
     attributes: list[str]
     queries: Positive
     first_row: Count = Field(LEFT_OUT, description="Where answers are in one file.")
-    level: str | None = Field(
+    level: str = Field(
         LEFT_OUT,
-        description="Where they are in files for each level: whose files; null: of other sets of areas.",
+        description="Where they are in files for each level: the level; other: other sets of areas.",
     )
     rmse: NonNegative
     max_stddev: NonNegative

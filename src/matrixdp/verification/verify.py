@@ -166,7 +166,7 @@ class AnswerFile:
     name: str
     paths: Sequence[Path]
     schema: pa.Schema
-    at: tuple[str | None] | None = None
+    level: str | None = None
     problems: list[str] = field(default_factory=list)
     _read: int = 0
     _batches: Iterator[pa.RecordBatch] | None = None
@@ -174,8 +174,8 @@ class AnswerFile:
 
     def follow(self, expected: pa.Table) -> None:
         """Compare the next rows with those that follow from the measurement."""
-        if self.at is not None:
-            if level_of(expected) != self.at[0]:
+        if self.level is not None:
+            if level_of(expected) != self.level:
                 return
             expected = expected.drop_columns([LEVEL])
         for start in range(0, expected.num_rows, _ROWS):
@@ -788,7 +788,7 @@ def _answers(
         for level in dict.fromkeys(columns.at[1]):
             name = records.level_folder(level)
             paths = [folder / part for part in parts if Path(part).parent.as_posix() == name]
-            files.append(AnswerFile(name, paths, schema, (level,)))
+            files.append(AnswerFile(name, paths, schema, level))
     if records.ANSWERS in actual:
         files.append(AnswerFile(records.ANSWERS, [folder / records.ANSWERS], columns.schema))
     for file in files:
