@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self, final
@@ -18,7 +18,7 @@ from typing import Any, Self, final
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.titles import heads, unique
+from matrixdp.answers.titles import head, heads, unique
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
 from matrixdp.exact.linear import Array
@@ -27,10 +27,8 @@ from matrixdp.queries import (
     DenseGroup,
     Group,
     Identity,
-    Labelled,
     Predicates,
     ProductGroup,
-    Sets,
     Spans,
     Total,
 )
@@ -392,28 +390,23 @@ def levels_of(domain: Domain, groups: Sequence[Group]) -> tuple[str, list[str]] 
     >>> levels_of(workload.domain, workload.groups[2:])
     """
     for attribute in domain:
-        known = {level.sets: level.name for level in attribute.codebook.levels}
-        other = unique([*known.values(), "other"])[-1]
+        other = unique([*(level.name for level in attribute.codebook.levels), "other"])[-1]
         found: dict[int, str] = {}  # groups share their sets
         levels: list[str] = []
-        for group in groups if known else ():
+        for group in groups if attribute.codebook.levels else ():
             own = group.sets.get(attribute.name) if isinstance(group, ProductGroup) else None
-            if own is None:
-                levels.append(other if attribute.name in group.attributes else "total")
+            if own is None or isinstance(own, Total):
+                levels.append("total" if attribute.name not in group.attributes or own else other)
+            elif isinstance(own, Identity):
+                levels.append(attribute.name)
             else:
                 if id(own) not in found:
-                    found[id(own)] = _level(own, attribute.name, known) or other
+                    named = head(attribute, (own,))
+                    found[id(own)] = other if named == attribute.name else named
                 levels.append(found[id(own)])
         if not {attribute.name, "total", other}.issuperset(levels):
             return attribute.name, levels
     return None
-
-
-def _level(own: Predicates, name: str, known: Mapping[Any, str]) -> str | None:
-    if isinstance(own, Identity | Total):
-        return name if isinstance(own, Identity) else "total"
-    sets = own.predicates if isinstance(own, Labelled) else None
-    return known.get(sets.sets) if isinstance(sets, Sets) else None
 
 
 def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -13,15 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from matrixdp.answers.table import levels_of
+from matrixdp.domain import Attribute
 from matrixdp.errors import StorageError, reading
 from matrixdp.exact.linear import Array
 from matrixdp.plans.plan import Batch, Estimates
-from matrixdp.queries import Group, Labelled, Predicates, ProductGroup, Ranges, Sets, Total, Workload
-from matrixdp.releases.record import ANSWERS_PART, RECORD, level_folder
+from matrixdp.queries import Group, Labelled, Predicates, ProductGroup, Sets, Total, Workload
+from matrixdp.releases.record import RECORD, level_folder
 from matrixdp.storage.archive import arrow_file, entry
 
-#: Where more rows would have to be read, answers are computed.
-_MOST_ROWS = 1 << 23
+#: More answers at once are computed.
+_MOST_ROWS = 1 << 20
 
 
 @final
@@ -54,103 +55,75 @@ class Answered(Estimates):
         return self._own.answers(group) if found is None else found
 
     def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
-        found = {place: self._read(group) for place, group in enumerate(groups)}
-        computed = [place for place, read in found.items() if read is None]
-        for place, read in found.items():
-            if read is not None:
-                yield place, 0, groups[place], read
-        for place, first, asked, own in self._own.batches([groups[place] for place in computed]):
-            yield computed[place], first, asked, own
+        found = self._read(groups[0]) if len(groups) == 1 else None
+        yield from self._own.batches(groups) if found is None else [(0, 0, groups[0], found)]
 
     @cached_property
-    def _asked(self) -> tuple[str, dict[Hashable, str | None]]:
-        """The attribute of areas, and the name of the group that asks something at a level, if one does."""
+    def _asked(self) -> tuple[Attribute, dict[tuple[str, Hashable], str | None]]:
+        """The attribute of areas, and which group asks something at a level; None where two share a name."""
         known = levels_of(self._workload.domain, self._workload.groups)
         assert known is not None
         area, levels = known
-        names: dict[Hashable, str | None] = {}
-        called: set[tuple[str, str]] = set()
-        for group, level in zip(self._workload.groups, levels, strict=True):
-            if isinstance(group, ProductGroup):
-                key, again = (level, _beside(group, area)), (level, group.name) in called
-                names.setdefault(key, None if again else group.name)
-            called.add((level, group.name))
-        return area, names
+        places = [*zip(levels, (group.name for group in self._workload), strict=True)]
+        names = {
+            (place[0], _beside(group, area)): place[1] if places.count(place) == 1 else None
+            for place, group in zip(places, self._workload, strict=True)
+        }
+        return self._workload.domain[area], names
 
     @cached_property
-    def _larger(self) -> dict[tuple[int, ...], tuple[str, str]]:
+    def _larger(self) -> dict[Sequence[int], tuple[str, str | None]]:
         """The level and the text of each of the larger areas, by its codes."""
-        attribute = self._workload.domain[self._asked[0]]
+        attribute = self._asked[0]
         return {
             tuple(sorted(codes)): (level.name, text)
             for level in attribute.codebook.levels
             for codes, text in zip(level.sets, level.labels(attribute), strict=True)
         }
 
-    def _areas(self, predicates: Predicates) -> list[tuple[str, str | None]]:
-        """Return the level and the text of each area that is asked; none where some are no areas."""
-        attribute = self._workload.domain[self._asked[0]]
-        own = predicates.predicates if isinstance(predicates, Labelled) else predicates
-        sets: Iterable[Sequence[int]] = own.sets if isinstance(own, Sets) else ()
-        if isinstance(own, Total):
-            return [("total", None)]
-        if isinstance(own, Ranges):
-            sets = (range(first, last + 1) for first, last in own.intervals)
-        found: list[tuple[str, str | None]] = []
-        for codes in sets:
-            if len(codes) == 1:
-                found.append((attribute.name, attribute.label(codes[0])))
-            elif (larger := self._larger.get(tuple(sorted(codes)))) is not None:
-                found.append(larger)
-            else:
-                return []
-        return found
+    def _areas(self, asked: Predicates) -> list[tuple[str, str | None]]:
+        """Return the level and the text of each area that is asked; of what is no area without a level."""
+        attribute, sets = self._asked[0], asked.predicates if isinstance(asked, Labelled) else asked
+        if not isinstance(sets, Sets):
+            return [("total" if isinstance(sets, Total) else "", None)]
+        return [
+            (attribute.name, attribute.label(codes[0]))
+            if len(codes) == 1
+            else self._larger.get(tuple(sorted(codes)), ("", None))
+            for codes in sets.sets
+        ]
 
     def _read(self, group: Group) -> Array | None:
         """Return the estimates of a group from the files; None where they do not have them at hand."""
-        area, names = self._asked
+        attribute, names = self._asked
+        area = attribute.name
         if not isinstance(group, ProductGroup) or group.queries > _MOST_ROWS:
             return None
-        asked = self._areas(group.sets.get(area, Total()))
-        texts = [text for _, text in asked]
-        if len({level for level, _ in asked}) != 1 or len(set(texts)) < len(texts):
+        levels, texts = zip(*self._areas(group.sets.get(area, Total())), strict=True)
+        name = names.get((levels[0], _beside(group, area)))
+        if name is None or len(set(levels)) > 1 or len(set(texts)) < len(texts):
             return None
-        level = asked[0][0]
-        name = names.get((level, _beside(group, area)))
-        if name is None:
-            return None
-        path = self._folder / level_folder(level)
-        with reading(path, "answers"):
-            rows = self._rows(level, name, pa.array(texts, pa.utf8()))
-            if rows is None:
-                return None
+        with reading(self._folder / level_folder(levels[0]), "answers"):
+            rows = self._rows(level_folder(levels[0]), name, pa.array(texts, pa.utf8()))
             if len(rows) != group.queries:
-                raise StorageError(
-                    f"{path}: {len(rows)} answers to {name!r}; {group.queries} follow", "damaged-file"
-                )
+                raise ValueError("another number of answers than follow")
             own = rows["estimate"].to_numpy()[np.argsort(rows["place"].to_numpy(), kind="stable")]
-        beside = [count for one, count in zip(group.attributes, group.counts, strict=True) if one != area]
-        place = group.attributes.index(area) if area in group.attributes else 0
+        counts = dict(zip(group.attributes, group.counts, strict=True))
+        place = [*counts].index(area) if area in counts else 0
+        beside = [count for one, count in counts.items() if one != area]
         return np.asarray(np.moveaxis(own.reshape(len(texts), *beside), 0, place).ravel())
 
-    def _rows(self, level: str, name: str, texts: pa.Array) -> pa.Table | None:
+    def _rows(self, level: str, name: str, texts: pa.Array) -> pa.Table:
         """Return the estimates of a group in some areas, and the place of each area among these."""
-        column = self._written["answers"]["attributes"][self._asked[0]]
-        listed: Mapping[str, Any] = self._written["files"]
+        column = self._written["answers"]["attributes"][self._asked[0].name]
         ends = {"group": (name, name), column: (pc.min(texts).as_py(), pc.max(texts).as_py())}
-        found, left = [], _MOST_ROWS
-        for part in sorted(filter(ANSWERS_PART.fullmatch, listed)):
-            if part.rpartition("/")[0] != level_folder(level):
-                continue
+        found = []
+        for part in sorted(one for one in self._written["files"] if one.startswith(f"{level}/")):
             try:
                 with arrow_file(self._folder / part) as file:
                     held = pq.ParquetFile(file, pre_buffer=False)
-                    for place in range(held.num_row_groups):
-                        if not _may_hold(held.metadata.row_group(place), ends):
-                            continue
-                        left -= held.metadata.row_group(place).num_rows
-                        if left < 0:
-                            return None
+                    groups = map(held.metadata.row_group, range(held.num_row_groups))
+                    for place in [place for place, own in enumerate(groups) if _may_hold(own, ends)]:
                         self._check(part)
                         rows = held.read_row_group(place, ["group", column, "estimate"])
                         rows = rows.filter(pc.equal(rows["group"].cast(pa.utf8()), name))
@@ -165,25 +138,24 @@ class Answered(Estimates):
         """Check the digest of a file, once."""
         path = self._folder / part
         if part not in self._checked and entry(path, plain=True) != self._written["files"][part]:
-            raise StorageError(
-                f"{path}: does not belong to {RECORD}: its checksum is another", "damaged-file"
-            )
+            told = f"{path}: does not belong to {RECORD}: its checksum is another"
+            raise StorageError(told, "damaged-file")
         self._checked.add(part)
 
 
 def _may_hold(rows: pq.RowGroupMetaData, ends: Mapping[str, tuple[str | None, str | None]]) -> bool:
     """Return whether a row group may hold rows with values of columns between two ends."""
-    for place in range(rows.num_columns):
-        own = rows.column(place)
+    for own in map(rows.column, range(rows.num_columns)):
         low, high = ends.get(own.path_in_schema, (None, None))
-        known = own.statistics
-        known = known if known is not None and known.has_min_max else None
-        if known and low is not None and high is not None and (high < known.min or known.max < low):
+        known = own.statistics if low is not None and high is not None else None
+        if known is not None and known.has_min_max and (high < known.min or known.max < low):
             return False
     return True
 
 
-def _beside(group: ProductGroup, area: str) -> Hashable:
+def _beside(group: Group, area: str) -> Hashable:
     """Return what a group asks of all other attributes."""
+    if not isinstance(group, ProductGroup):
+        return group.key()
     asked = zip(group.attributes, group.predicates, group.sizes, strict=True)
     return tuple((name, own.key(n)) for name, own, n in asked if name != area and not isinstance(own, Total))
