@@ -1643,8 +1643,10 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     """Return the release that a folder holds, ready for new queries; the data are not needed.
 
     The measurement is read if its digest is the one that the record lists. Whatever of the record follows
-    from the measurement (the statement, the exact scales, the cost) must be what follows from it. The digests
-    of the answers are not checked, as they are not read; `check_signature` and ``matrixdp verify`` do.
+    from the measurement (the statement, the exact scales, the cost) must be what follows from it. Of a large
+    one that is answered some areas at a time, that is its header, and noisy answers are checked when they are
+    needed. Of files of answers for each level, those are checked that a question is answered from. Other
+    answers are not read; `check_signature` and ``matrixdp verify`` check all files.
 
     Parameters
     ----------
