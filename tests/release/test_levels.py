@@ -188,6 +188,17 @@ def test_areas_may_stand_behind_other_attributes(many: None, tmp_path: Path):
     assert own["geo"].to_pylist() == other["geo"].to_pylist()
 
 
+def test_two_groups_of_one_name_are_told_apart(many: None, tmp_path: Path):
+    at = {"geo": ["county", "geo"]}
+    named = [mdp.product({name: "identity"}, at=at, name="counts") for name in ("sex", "level")]
+    release = mdp.Release(RELEASE.measurement, mdp.Workload(DOMAIN, *named))
+    folder = mdp.save_release(release, tmp_path / "out")
+    assert mdp.verify_release(folder).holds
+    for entry in named:
+        own, other = mdp.load_release(folder).answer(entry), release.answer(entry)
+        assert own["estimate"].to_pylist() == pytest.approx(other["estimate"].to_pylist(), abs=1e-9)
+
+
 def every_area(release: mdp.Release) -> None:
     """Ask one area after the other."""
     for code in CODES:
