@@ -14,12 +14,14 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from harness import emit, figures_of, measured
 from nation import OTHERS, SUBSETS, Nation, Subset, counts_of, write_records
@@ -286,7 +288,10 @@ def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]
         _write_specification(folder, _specification(nation, asked, "gaussian"))
         took = _own_process("release-step", str(folder))
         out = folder / "out"
-        sizes = {file.name: file.stat().st_size / 1e6 for file in sorted(out.iterdir())}
+        sizes = {
+            name.name: sum(one.stat().st_size for one in [name, *name.rglob("*")] if one.is_file()) / 1e6
+            for name in sorted(out.iterdir())
+        }
         found = _found(out, nation, asked, records)
     classes = _Classes(nation, asked, "gaussian")
     shares = tree_shares(classes.tree, classes.weights, classes.losses)
@@ -305,25 +310,28 @@ def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]
 
 def _found(out: Path, nation: Nation, asked: Sequence[Asked], records: int) -> list[float]:
     """Return the RMSE of the answers of each level, against the true counts."""
-    batches = (
-        batch.column(0).to_numpy()
-        for batch in pq.ParquetFile(out / "answers.parquet").iter_batches(1 << 20, columns=["estimate"])
-    )
-    held, found = np.zeros(0), []
+    groups = iter(json.loads((out / "release.json").read_text())["groups"])
+    found = []
     for level, (subsets, _) in enumerate(asked):
         squares = many = 0.0
-        for subset in subsets:
+        for subset, group in zip(subsets, groups, strict=False):
             true, done = counts_of(nation, records, level, subset), 0
-            while done < len(true):
-                held = held if len(held) else next(batches)
-                here = held[: len(true) - done]
+            for here in _estimates(out, group):
                 squares += float(np.square(here - true[done : done + len(here)]).sum())
-                held, done = held[len(here) :], done + len(here)
-            many += len(true)
+                done += len(here)
+            assert done == len(true)
+            many += done
         found.append(math.sqrt(squares / many))
-    assert not len(held)
-    assert next(batches, None) is None
+    assert next(groups, None) is None
     return found
+
+
+def _estimates(out: Path, group: dict[str, Any]) -> Iterator[Array]:
+    """Yield the estimates of a group, some at a time, in order."""
+    for path in sorted(out.glob(f"answers/level={group['level']}/*.parquet")):
+        for batch in pq.ParquetFile(path).iter_batches(1 << 20, columns=["group", "estimate"]):
+            own = pc.equal(batch["group"].cast(pa.utf8()), group["name"])
+            yield batch.filter(own)["estimate"].to_numpy()
 
 
 # Whole numbers.

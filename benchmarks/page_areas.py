@@ -140,7 +140,7 @@ def _releases(rows: list[dict[str, Any]]) -> list[str]:
             f"{row['records']:,}",
             plain(row["cpu_seconds"], 3),
             f"{row['peak_mb']:,.0f} MB",
-            f"{row['files_mb']['answers.parquet']:,.0f} MB",
+            f"{row['files_mb']['answers']:,.0f} MB",
             f"{row['files_mb']['measurement.mdp']:,.0f} MB",
         ]
         for row in rows
@@ -220,9 +220,10 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
         "with invariants such as the population of states. Here whole numbers need one full table "
         "down to the smallest areas, and invariants are not for trees. The errors of TopDown are not "
         "compared: they depend on the data.",
-        "- *No cluster.* A release runs on one machine and is written to one folder. Answers are one file, "
-        "not split by level or state.",
-        "- *Later questions* to a release of this size, by `answer`, take seconds and not milliseconds.",
+        "- *No cluster.* A release runs on one machine and is written to one folder.",
+        "- *Later questions* to a release of this size, by `answer`, start a program and read the list "
+        "of areas each time; where they were not answered before, they read all noisy answers. A server that "
+        "stays up is not part of this.",
         "- *Areas that cut across the tree*, such as districts across counties, are measured beside it (the "
         "[guide](../howto/publish-for-every-area.md#areas-that-cut-across)), but such a release is held in "
         "memory.",

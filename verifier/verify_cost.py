@@ -120,6 +120,7 @@ import ast
 import hashlib
 import json
 import math
+import re
 import struct
 import sys
 import zipfile
@@ -1562,14 +1563,20 @@ def checks(folder):
         yield same, f"release.json: {len(names)} counts of records out of domain cost {float(outside):.9g}"
     flags = {header["private"], release["private"], said["private"], "warning" not in release}
     yield len(flags) == 1, f"private is {header['private']} everywhere"
-    for name, listed in {"measurement.mdp": {}, **release["files"]}.items():
-        found = None
-        if "/" not in name and (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                found = read(file)[0]
-        yield found is not None and found == listed.get("sha256"), f"release.json: the SHA-256 of {name}"
+    parts = [path for path in folder.glob("answers/**/*") if path.is_symlink() or not path.is_dir()]
+    there = {path.relative_to(folder).as_posix(): {} for path in sorted(parts)}
+    for name, listed in {"measurement.mdp": {}, **there, **release["files"]}.items():
+        known = re.fullmatch("(answers/level=[^/]+/)?[^/]+", name)
+        found = known and (folder / name).is_file() and digest_of(folder / name)
+        yield found and found == listed.get("sha256"), f"release.json: the SHA-256 of {name}"
     digest = release["files"]["measurement.mdp"]["sha256"]
     yield said["measurement"]["sha256"] == digest, "release.json: that of the measurement, in the statement"
+
+
+def digest_of(path):
+    """Return the SHA-256 of a file, a piece of which is in memory."""
+    with path.open("rb") as file:
+        return read(file)[0]
 
 
 def plain(words):

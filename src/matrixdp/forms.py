@@ -48,7 +48,7 @@ def is_unicode(text: str) -> bool:
     >>> is_unicode("age"), is_unicode("\ud800")
     (True, False)
     """
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def describe_value(value: object) -> str:

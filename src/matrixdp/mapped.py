@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any, final
 
 import numpy as np
@@ -94,12 +94,29 @@ class Multiples:
     """
 
     def __init__(
-        self, steps: NDArray[Any], power: int, places: NDArray[Any] = _NONE, beyond: NDArray[Any] = _NONE
+        self,
+        steps: NDArray[Any],
+        power: int,
+        places: NDArray[Any] = _NONE,
+        beyond: NDArray[Any] = _NONE,
+        check: Callable[[], None] | None = None,
     ) -> None:
-        self.steps = steps
+        self._steps = steps
         self.power = power
         self.places = places
         self.beyond = beyond
+        self._check = check
+
+    @property
+    def steps(self) -> NDArray[Any]:
+        """The integers, after a check of what they were read from."""
+        if self._check is not None:
+            self._check()
+            self._check = None
+        return self._steps
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_steps": self.steps, "_check": None}
 
     def put(self, rows: slice, steps: NDArray[np.int64]) -> None:
         """Write the integers of some rows, which were not written before."""
@@ -116,7 +133,7 @@ class Multiples:
     @property
     def size(self) -> int:
         """How many there are."""
-        return len(self.steps)
+        return len(self._steps)
 
     def __getitem__(self, rows: slice) -> NDArray[np.float64]:
         found = self.steps[rows].astype(np.float64)

@@ -90,7 +90,7 @@ def test_sums_over_nodes_are_measured_and_solved_in_slices(few, matrices):
                 own.answers(group)
             continue
         assert own.answers(group) == pytest.approx(expected, abs=1e-9)
-        pieces = [measured.analysis.variances(one) for one, _ in own.batches(group)]
+        pieces = [measured.analysis.variances(one) for *_, one, _ in own.batches((group,))]
         assert np.concatenate(pieces) == pytest.approx(measured.analysis.variances(group), rel=1e-9)
     assert unsupported == 0 or matrices != WHOLE
 

@@ -142,9 +142,9 @@ def test_estimates_of_slices_are_those_of_the_whole(areas):
     assert isinstance(whole, PieceEstimates)
     for group in WORKLOAD:
         assert own.answers(group) == pytest.approx(whole.answers(group), abs=1e-9), group.name
-        pieces = list(own.batches(group))
-        assert sum(asked.queries for asked, _ in pieces) == group.queries
-        variances = np.concatenate([found.analysis.variances(asked) for asked, _ in pieces])
+        pieces = list(own.batches((group,)))
+        assert sum(asked.queries for _, _, asked, _ in pieces) == group.queries
+        variances = np.concatenate([found.analysis.variances(asked) for _, _, asked, _ in pieces])
         assert variances == pytest.approx(found.analysis.variances(group), rel=1e-12)
     for names in (("geo", "sex"), ("age",), ()):
         assert own.marginal(names) == pytest.approx(whole.marginal(names), abs=1e-9)

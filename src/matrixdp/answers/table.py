@@ -18,12 +18,20 @@ from typing import Any, Self, final
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.titles import heads
+from matrixdp.answers.titles import head, heads, unique
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
 from matrixdp.exact.linear import Array
 from matrixdp.language.periods import known_after
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
+from matrixdp.queries import (
+    DenseGroup,
+    Group,
+    Identity,
+    Predicates,
+    ProductGroup,
+    Spans,
+    Total,
+)
 from matrixdp.texts import ENGLISH, Words
 
 #: Rows of a batch, and of a row group of a file.
@@ -32,6 +40,8 @@ BATCH_ROWS = 1 << 20
 FIGURES = ("estimate", "stddev", "lower", "upper")
 #: The same of very many answers: the ends of an interval lie a margin below and above the estimate.
 MARGINS = ("estimate", "stddev", "margin")
+LEVEL = "level"
+"""The column of answers at several levels of areas that says at which."""
 PUBLISHED = "published"
 """The column of a series that says after which period an answer was published."""
 
@@ -175,7 +185,8 @@ class AnswerColumns:
     is asked about at one of its levels alone has the name of the level. Bounds are null for totals and for
     what is no range; the end belongs to the range but where the domain has half-open bins ``[a, b)``. Of a
     series, given as its attribute and the numbers of periods that were over at each publication, the last
-    column says which publication an answer came with.
+    column says which publication an answer came with. With ``at``, an attribute and the level of it
+    that each group asks, as `levels_of` returns, a second column has these.
 
     Examples
     --------
@@ -198,8 +209,10 @@ class AnswerColumns:
         levels: bool = False,
         series: tuple[str, tuple[int, ...]] | None = None,
         margins: bool = False,
+        at: tuple[str, Sequence[str]] | None = None,
     ) -> None:
         self._domain = domain
+        self.at = at
         self.figures = MARGINS if margins else FIGURES
         self._series = series
         self._groups = tuple(groups)
@@ -221,12 +234,14 @@ class AnswerColumns:
     def _schema(self, heads: dict[str, str], titles: dict[str, str]) -> pa.Schema:
         """Name the columns of the attributes, and return all columns."""
         taken = {"group", "query", *self.figures, *([] if self._series is None else [PUBLISHED])}
+        taken |= set() if self.at is None else {LEVEL}
         for name, column in heads.items():
             while column in taken or (column != heads[name] and column in heads.values()):
                 column += "_attribute"
             taken.add(column)
             self.columns[name] = column
         fields = [pa.field("group", _NAME, nullable=False)]
+        fields += [] if self.at is None else [pa.field(LEVEL, _NAME, nullable=False)]
         for name, asked in self._asked.items():
             told = {TITLE: titles[name]} if name in titles else {}
             fields.append(pa.field(self.columns[name], _VALUE, metadata=told))
@@ -279,6 +294,8 @@ class AnswerColumns:
             width = (quantile if isinstance(quantile, float) else quantile[own]) * deviation
             count = stop - start
             arrays = [_coded(pa.array(np.full(count, self._places[position], np.int32)), self._names)]
+            if self.at is not None:
+                arrays.append(pa.array([self.at[1][position]] * count, _NAME))
             for name, known in self._asked.items():
                 codes, *bounds = self._columns(known, asked.get(name), start, stop)
                 arrays += [_coded(codes, known.texts, ordered=True), *bounds]
@@ -345,17 +362,58 @@ def quoted(text: str | None) -> Any:
 
 
 def row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Join small batches, so that a file of many small groups has few row groups."""
-    pending: list[pa.RecordBatch] = []
-    rows = 0
+    """Join small batches, of each level of areas, so that a file of many small groups has few row groups."""
+    pending: dict[str | None, list[pa.RecordBatch]] = {}
     for batch in batches:
-        if pending and rows + batch.num_rows > BATCH_ROWS:
-            yield pa.Table.from_batches(pending).cast(schema)
-            pending, rows = [], 0
-        pending.append(batch)
-        rows += batch.num_rows
-    if pending:
-        yield pa.Table.from_batches(pending).cast(schema)
+        level = level_of(batch)
+        held = pending.setdefault(level, [])
+        if held and sum(one.num_rows for one in held) + batch.num_rows > BATCH_ROWS:
+            yield pa.Table.from_batches(pending.pop(level)).cast(schema)
+        pending.setdefault(level, []).append(batch)
+    for held in pending.values():
+        yield pa.Table.from_batches(held).cast(schema)
+
+
+def level_of(rows: pa.RecordBatch | pa.Table) -> str | None:
+    """Return the level of areas that some answers are about, all of them one."""
+    level: str | None = rows.column(LEVEL)[0].as_py() if LEVEL in rows.schema.names else None
+    return level
+
+
+def levels_of(domain: Domain, groups: Sequence[Group]) -> tuple[str, list[str]] | None:
+    """Return the first attribute that groups ask at one of its levels, and at which level each asks it.
+
+    Its own name stands for its values, ``total`` for all of them together, and ``other`` for other sets.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals, product
+    >>> from matrixdp.queries import Workload
+    >>> areas = {"categories": ["a", "b", "c"], "levels": {"county": {"x": ["a", "b"], "y": ["c"]}}}
+    >>> asked = marginals(0, at={"tract": ["total", "county", "tract"]})
+    >>> workload = Workload(Domain({"tract": areas}), asked)
+    >>> levels_of(workload.domain, workload.groups)
+    ('tract', ['total', 'county', 'tract'])
+    >>> levels_of(workload.domain, workload.groups[2:])
+    """
+    for attribute in domain:
+        other = unique([*(level.name for level in attribute.codebook.levels), "other"])[-1]
+        found: dict[int, str] = {}  # groups share their sets
+        levels: list[str] = []
+        for group in groups if attribute.codebook.levels else ():
+            own = group.sets.get(attribute.name) if isinstance(group, ProductGroup) else None
+            if own is None or isinstance(own, Total):
+                levels.append("total" if attribute.name not in group.attributes or own else other)
+            elif isinstance(own, Identity):
+                levels.append(attribute.name)
+            else:
+                if id(own) not in found:
+                    named = head(attribute, (own,))
+                    found[id(own)] = other if named == attribute.name else named
+                levels.append(found[id(own)])
+        if not {attribute.name, "total", other}.issuperset(levels):
+            return attribute.name, levels
+    return None
 
 
 def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:

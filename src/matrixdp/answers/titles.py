@@ -82,7 +82,7 @@ def heads(attribute: Attribute, sets: Iterable[Predicates]) -> tuple[str, str]:
     for level in attribute.codebook.levels:
         if any(asked.count(attribute.size) != len(level.groups) for asked in sets):
             continue
-        own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute.as_written))
+        own = Labelled(Sets(level.sets), level.labels(attribute.as_written))
         if all(asked == own for asked in sets):
             return level.name, level.called(attribute)
     return attribute.name, attribute.title

@@ -150,11 +150,12 @@ def release(
     """Measure a table once and write the answer to every query.
 
     Selects a strategy (or loads one), adds exact Gaussian or Laplace noise to what it measures, and writes
-    answers.parquet (one row for each query, with its standard error and interval), release.json (what was
-    measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
-    queries at no further cost. The folder appears whole or not at all. With accuracy targets, it finds the
-    smallest budget that meets them and prints it before spending anything. With a ledger, it stops before
-    anything is read if too little is left; the budget is debited before any record is counted.
+    answers.parquet (one row for each query, with its standard error and interval; many answers at levels of
+    areas: a folder of such files), release.json (what was measured and the privacy statement) and
+    measurement.mdp, from which `matrixdp answer` answers further queries at no further cost. The folder
+    appears whole or not at all. With accuracy targets, it finds the smallest budget that meets them and
+    prints it before spending anything. With a ledger, it stops before anything is read if too little is left;
+    the budget is debited before any record is counted.
     """
     if passphrase_file is not None and sign is None:
         raise wrong("--passphrase-file", "it without --sign", "a key that it belongs to", "conflict")

@@ -6,8 +6,9 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Self, final
 
 from matrixdp import forms
@@ -150,10 +151,17 @@ class Level:
                 raise wrong_value("", "a value of the level, besides the empty text of those that skip it")
         return cls(name, named, skipped=skipped)
 
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The codes that are in each of its values."""
+        return tuple(codes for _, codes in self.groups)
+
     def check(self, attribute: Attribute) -> None:
         """Check that every value of the attribute is in exactly one value of the level, or skips it."""
-        seen: dict[int, str] = {}
         groups = (*self.groups, ("", self.skipped))
+        if sorted(chain.from_iterable(codes for _, codes in groups)) == [*attribute.all_codes]:
+            return
+        seen: dict[int, str] = {}
         for value, code in ((value, code) for value, codes in groups for code in codes):
             if code in seen:
                 found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
@@ -189,10 +197,10 @@ class Level:
         title = self.texts.title
         return attribute.spoken(self.name) if title is None else title.within(attribute.codebook.language)
 
-    def to_spec(self, attribute: Attribute) -> dict[str, object]:
+    def to_spec(self, values: Sequence[object]) -> dict[str, object]:
         """Return the level as a specification writes it: its values with those of the attribute."""
         groups = (*self.groups, ("", self.skipped)) if self.skipped else self.groups
-        return {value: [attribute.value(code) for code in codes] for value, codes in groups}
+        return {value: [values[code] for code in codes] for value, codes in groups}
 
 
 def _level_schema(definitions: Schema) -> Schema:  # noqa: ARG001
@@ -580,7 +588,17 @@ class Attribute(ABC):
 
     def in_language(self, language: str | None) -> Self:
         """Return the attribute with texts in a language; None for the first of each."""
-        return replace(self, codebook=replace(self.codebook, language=language))
+        if language == self.codebook.language:
+            return self
+        return self._told(replace(self.codebook, language=language))
+
+    def _told(self, codebook: Codebook) -> Self:
+        """Return the attribute with levels or texts that do not change how values are read."""
+        made = object.__new__(type(self))
+        made._set(**{own.name: getattr(self, own.name) for own in fields(self)})
+        made._set(codebook=codebook)
+        made._check_labels()
+        return made
 
     @cached_property
     def as_written(self) -> Self:
@@ -664,7 +682,8 @@ class Attribute(ABC):
         common = self.codebook.to_spec()
         if self.codebook.levels:
             levels = self.codebook.levels
-            common["levels"] = {level.name: level.to_spec(self) for level in levels}
+            values = [*map(self.value, self.all_codes)]
+            common["levels"] = {level.name: level.to_spec(values) for level in levels}
             texts = {level.name: told for level in levels if (told := level.texts.to_spec())}
             common |= {"level_texts": texts} if texts else {}
         if self.codebook.derivation is not None:
@@ -679,7 +698,7 @@ class Attribute(ABC):
     @cached_property
     def by_label(self) -> Mapping[str, int]:
         """The code of each value by its text."""
-        return {self.label(code): code for code in self.all_codes}
+        return {self._labels.get(code) or self._written(code, code): code for code in self.all_codes}
 
     def range_label(self, first: int, last: int) -> str:
         """Return the text of the values from one code to another, both inclusive."""
@@ -716,7 +735,7 @@ class Attribute(ABC):
         with within(self.name, "levels"):
             found = tuple(Level.of(self, name, groups) for name, groups in levels.items())
         book = replace(self.codebook, levels=(*self.codebook.levels, *found))
-        return replace(self, codebook=book) if found else self
+        return self._told(book) if found else self
 
     def with_level_texts(self, texts: Mapping[str, LevelTexts]) -> Self:
         """Return the attribute with what readers call some of its levels, and their values.
@@ -735,7 +754,7 @@ class Attribute(ABC):
                         raise DomainError(unknown_name(("labels", value), value, expected, values))
         levels = self.codebook.levels
         named = tuple(replace(one, texts=texts[one.name]) if one.name in texts else one for one in levels)
-        return replace(self, codebook=replace(self.codebook, levels=named)) if texts else self
+        return self._told(replace(self.codebook, levels=named)) if texts else self
 
     def level(self, name: str) -> Level:
         """Return the level of a name.

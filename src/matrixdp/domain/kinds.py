@@ -75,16 +75,19 @@ class Categorical(Attribute):
         if isinstance(self.categories, str):
             raise wrong_value(self.categories, "a list of categories", *place)
         seen: dict[str | float, str] = {}
-        for position, category in enumerate(self.categories):
-            with within(*place, position):
-                text, value = self._compared(category)
-                if value in seen:
-                    same = seen[value]
-                    found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
-                    raise DomainError.at((), found, "each category once, in one spelling", code="duplicate")
-                if "\x00" in text:
-                    raise DomainError.at((), "a null character", "text without one", code="wrong-type")
+
+        def see(category: object) -> None:
+            text, value = self._compared(category)
+            if value in seen:
+                same = seen[value]
+                found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
+                raise DomainError.at((), found, "each category once, in one spelling", code="duplicate")
+            if "\x00" in text:
+                raise DomainError.at((), "a null character", "text without one", code="wrong-type")
             seen[value] = text
+
+        with within(*place):
+            each(see, self.categories)
         if not seen:
             raise DomainError.at(place, "an empty list", "at least 1 category", code="empty")
         self._set(categories=tuple(seen.values()))
@@ -121,7 +124,7 @@ class Categorical(Attribute):
             raise wrong_value(category, rules.A_NUMERAL)
         if self.type == "integer" and not float(value).is_integer():
             raise wrong_value(category, "an integer")
-        if rules.is_unreadable(text):
+        if isinstance(value, str) and rules.is_unreadable(text):
             raise wrong_value(text, f"text, or {rules.A_NUMERAL}")
         return text, value
 

@@ -105,7 +105,7 @@ def is_unreadable(text: str) -> bool:
     >>> is_unreadable("INF"), is_unreadable("12")
     (True, False)
     """
-    return isinstance(canonical_value(text), str) and _UNREADABLE.fullmatch(text) is not None
+    return _UNREADABLE.fullmatch(text) is not None and isinstance(canonical_value(text), str)
 
 
 def is_category(value: str | float) -> bool:

@@ -529,9 +529,7 @@ class LevelForm(KeyedPredicates):
             expected = f"a level of {attribute.name!r}"
             raise EntryError(forms.unknown_name(("level",), self.level, expected, names), code="unknown-name")
         level = attribute.level(self.level)
-        return queries.Labelled(
-            queries.Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute.as_written)
-        )
+        return queries.Labelled(queries.Sets(level.sets), level.labels(attribute.as_written))
 
 
 @final

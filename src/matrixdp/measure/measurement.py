@@ -267,6 +267,8 @@ class Measurement:
         Of a series: how far it is measured. Rows that are not measured yet are 0.
     reservation : Reservation or None
         The debit of the ledger, for what becomes of it; no file keeps this.
+    answers : callable or None
+        Returns estimates that read what was answered before, given those that compute it; no file keeps this.
     """
 
     plan: Plan
@@ -280,6 +282,7 @@ class Measurement:
     reservation: Reservation | None = None
     out_of_domain_counts: OutOfDomainCounts | None = None
     periods: Periods | None = None
+    answers: Callable[[Estimates], Estimates] | None = None
 
     __getstate__ = without_caches
 
@@ -357,8 +360,10 @@ class Measurement:
         """The estimates that follow from the noisy answers."""
         slices = None if self.periods is not None else Slices.of(self.plan)
         if slices is not None and isinstance(self.analysis, SplitAnalysis):
-            return SlicedEstimates(slices, self.analysis, self.values)
-        return self.analysis.estimates(self.values)
+            found: Estimates = SlicedEstimates(slices, self.analysis, self.values)
+        else:
+            found = self.analysis.estimates(self.values)
+        return found if self.answers is None else self.answers(found)
 
     @cached_property
     def statement(self) -> PrivacyStatement:

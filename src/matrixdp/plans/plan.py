@@ -57,6 +57,10 @@ NoiseTerms = dict[int, Array]
 """The noise in answers, (queries, variables), by measured parts: standard deviations with signs."""
 
 
+Batch = tuple[int, int, Group, Array]
+"""The place of a group, the first of some of its queries, a group that asks these alone, their estimates."""
+
+
 class Estimates(ABC):
     """Estimates from one measurement: linear in the noisy answers, and unbiased."""
 
@@ -77,9 +81,10 @@ class Estimates(ABC):
             If a query of the group is not determined.
         """
 
-    def batches(self, group: Group) -> Iterator[tuple[Group, Array]]:
-        """Yield the estimates of a group in order, some queries at a time, with a group that asks these."""
-        yield group, self.answers(group)
+    def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """Yield the estimates of groups, some queries at a time, those of each group in order."""
+        for place, group in enumerate(groups):
+            yield place, 0, group, self.answers(group)
 
 
 class Analysis(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
@@ -19,7 +20,7 @@ from matrixdp.exact.resources import memory_limit
 from matrixdp.exact.trees import in_two, sums_over
 from matrixdp.plans.part import Block, Part
 from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
-from matrixdp.plans.plan import Estimates, Plan
+from matrixdp.plans.plan import Batch, Estimates, Plan
 from matrixdp.plans.split import Split, SplitAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Predicates, Ranges, Sets, Total
@@ -351,26 +352,41 @@ class SlicedEstimates(Estimates):
         return self._over(Total()).marginal(attributes)
 
     def answers(self, group: Group) -> Array:
-        found = [own for _, own in self.batches(group)]
+        found = [own for *_, own in self.batches((group,))]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def batches(self, group: Group) -> Iterator[tuple[Group, Array]]:
-        self._analysis.check_support(group)
-        asked = self._analysis.asked(group)
+    def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """Yield the estimates of groups: sums over values group by group, then all else in one pass."""
+        alone = []
+        for place, group in enumerate(groups):
+            self._analysis.check_support(group)
+            asked = self._analysis.asked(group)
+            if (
+                isinstance(asked, ProductGroup)
+                and asked.predicates
+                and isinstance(asked.predicates[0], Identity)
+            ):
+                alone.append((place, asked))
+            else:
+                yield place, 0, group, self._added(asked).ravel()
+        for values in self._slices if alone else ():
+            marginal = cache(self._within(values).marginal)
+            codes = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
+            for place, asked in alone:
+                others = asked.predicates[1:]
+                own = along_axes(marginal(asked.attributes), (one.apply for one in others), 1)
+                some = replace(asked, predicates=(codes, *others), query_weights=None)
+                yield place, values.start * math.prod(asked.counts[1:]), some, own.ravel()
+
+    def _added(self, asked: Group) -> Array:
+        """Return the estimates of a group that adds up values."""
         first = asked.predicates[0] if isinstance(asked, ProductGroup) else None
         if isinstance(first, Labelled) and isinstance(first.predicates, Sets):
             first = first.predicates  # a level
-        if not isinstance(asked, ProductGroup) or not isinstance(first, Identity | Total | Sets):
-            yield group, asked.answers(self.marginal(asked.attributes)).ravel()
-            return
-        others = [one.apply for one in asked.predicates[1:]]
-        if not isinstance(first, Identity):
-            yield group, along_axes(self._over(first).marginal(asked.attributes), others, 1).ravel()
-            return
-        for values, marginal in self._each(asked.attributes):
-            alone = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
-            own = replace(asked, predicates=(alone, *asked.predicates[1:]), query_weights=None)
-            yield own, along_axes(marginal, others, 1).ravel()
+        if not isinstance(asked, ProductGroup) or not isinstance(first, Total | Sets):
+            return asked.answers(self.marginal(asked.attributes))
+        others = (one.apply for one in asked.predicates[1:])
+        return along_axes(self._over(first).marginal(asked.attributes), others, 1)
 
 
 def _indicators(predicates: Predicates, size: int) -> Any:

@@ -982,7 +982,17 @@ class Sets(Indicators):
         counts = np.array([len(codes) for codes in self.sets])
         return Spans(first, last, (counts > 0) & (last - first + 1 == counts))
 
+    @cached_property
+    def _ends(self) -> tuple[int, int, bool]:
+        """The least and the largest code, and whether a query has one twice."""
+        codes = [*chain.from_iterable(self.sets)]
+        again = any(len(set(own)) < len(own) for own in self.sets)
+        return min(codes, default=0), max(codes, default=-1), again
+
     def check(self, size: int) -> None:
+        least, largest, again = self._ends
+        if least >= 0 and largest < size and not again:
+            return
         for codes in self.sets:
             found = f"sets: found codes {list(codes)}"
             if any(not 0 <= code < size for code in codes):

@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import re
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -18,7 +20,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from matrixdp.answers.inference import statistics_table
-from matrixdp.answers.table import MARGINS, PUBLISHED, AnswerColumns, plain_schema, row_groups
+from matrixdp.answers.table import (
+    LEVEL,
+    MARGINS,
+    PUBLISHED,
+    AnswerColumns,
+    level_of,
+    levels_of,
+    plain_schema,
+    row_groups,
+)
 from matrixdp.errors import Path as Place
 from matrixdp.errors import StorageError
 from matrixdp.exact.linear import Array
@@ -29,7 +40,7 @@ from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases import record as records
 from matrixdp.releases.schema import Request
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.storage.archive import arrow_file, arrow_writer, as_text, differences, entry
+from matrixdp.storage.archive import arrow_file, arrow_writer, as_text, differences, entry, header_digest
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
@@ -59,10 +70,13 @@ def read_measurement(folder: Path, written: Mapping[str, Any]) -> tuple[Measurem
     """
     listed = _listed_measurement(written, folder / records.RECORD)
     path = folder / records.MEASUREMENT
-    if path.is_file() and entry(path) != listed:
+    header = listed.get("header") if isinstance(listed, dict) else None
+    if path.is_file() and (
+        entry(path, like=listed) != listed if header is None else header_digest(path) != header
+    ):
         found = f"{path}: does not belong to {records.RECORD}: its checksum is another"
         raise StorageError(found, "damaged-file")
-    return load_measurement(path)
+    return load_measurement(path, lazily=header is not None)
 
 
 def check_record(folder: Path, written: Mapping[str, Any], release: Release) -> None:
@@ -122,7 +136,8 @@ def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
     }
     for place, value in follows.items():
         found = _at(written, place)
-        yield from differences(found, json.loads(as_text({place[-1]: value})), place[:-1], exact=True)
+        if (text := json.dumps({place[-1]: value})) != json.dumps(found):
+            yield from differences(found, json.loads(text), place[:-1], exact=True)
     found = _rounded(_at(written, ("privacy", "guarantees")))
     yield from differences(found, {"guarantees": _rounded(release.statement.guarantees)}, ("privacy",))
 
@@ -158,8 +173,13 @@ Progress = Callable[[int, int], None]
 #: Rows that the writer encodes in one go, and how hard it compresses: most figures are noise, which does not
 #: become smaller however long it is tried.
 _ENCODED_ROWS, _COMPRESSION_LEVEL = 1 << 16, -5
-#: The column that row groups are told apart by; least and largest values of others would help no reader.
+#: The column that row groups are told apart by, and that of areas; least and largest values of others would
+#: help no reader.
 _SORTED = "group"
+#: Above so many answers at several levels of areas these are in a folder, with files for each level.
+MANY_ANSWERS = 5_000_000
+#: The most rows of such a file, so that one that holds an area is read soon.
+PART_ROWS = 1 << 23
 _LOG = logging.getLogger(__name__)
 
 
@@ -182,7 +202,7 @@ def complete_release(
         table = statistics_table(release.asked).replace_schema_metadata(mark)
         with arrow_writer(folder / records.STATISTICS, table.schema, compression="zstd") as writer:
             writer.write_table(table)
-    files = {name: entry(folder / name) for name in records.LISTED if (folder / name).exists()}
+    files = {name: entry(folder / name) for name in records.listed_in(folder)}
     written = records.document(release, errors, files, columns, asked.max_answers)
     (folder / records.RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     if key is not None:
@@ -190,11 +210,17 @@ def complete_release(
     _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))
 
 
-def answer_columns(release: Release) -> AnswerColumns:
-    """Return the columns that the files of a release have: of very many answers those with margins."""
+def answer_columns(release: Release, parted: bool | None = None) -> AnswerColumns:
+    """Return the columns that the files of a release have: of very many answers those with margins.
+
+    ``parted`` says whether answers are in files for each level of areas; by default many are.
+    """
     workload = release.workload
     margins = workload.queries > MAX_ANSWERS
-    return AnswerColumns(workload.domain, workload.groups, series=release.series, margins=margins)
+    if parted is None:
+        parted = workload.queries > MANY_ANSWERS and release.series is None
+    at = levels_of(workload.domain, workload.groups) if parted else None
+    return AnswerColumns(workload.domain, workload.groups, series=release.series, margins=margins, at=at)
 
 
 def _write_answers(
@@ -207,7 +233,12 @@ def _write_answers(
     done = 0
     # many small products: several threads would spend their time waiting for one another
     with one_blas_thread(), ExitStack() as stack:
-        sinks = [stack.enter_context(_parquet(folder / records.ANSWERS, schema))]
+        whole = (
+            _parquet(folder / records.ANSWERS, schema)
+            if columns.at is None
+            else _parted(folder, columns, schema)
+        )
+        sinks = [stack.enter_context(whole)]
         if csv:
             sinks.append(stack.enter_context(_csv(folder / records.ANSWERS_CSV, schema)))
         for table in row_groups(batches, schema):
@@ -266,7 +297,7 @@ def _behind(writing: AbstractContextManager[Any], write: Callable[[Any, pa.Table
         pending.result()
 
 
-def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
+def _parquet(path: Path, schema: pa.Schema, *sorted_by: str) -> AbstractContextManager[_Write]:
     listed = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     options: dict[str, Any] = {}
     if MARGINS[-1] in schema.names:
@@ -280,11 +311,39 @@ def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
         compression_level=_COMPRESSION_LEVEL,
         # a dictionary of numbers costs more time than it saves in bytes
         use_dictionary=listed,
-        write_statistics=[_SORTED],
+        write_statistics=[_SORTED, *sorted_by],
         write_batch_size=_ENCODED_ROWS,
         **options,
     )
     return _behind(writing, lambda writer, table: writer.write_table(table, row_group_size=table.num_rows))
+
+
+@contextmanager
+def _parted(folder: Path, columns: AnswerColumns, schema: pa.Schema) -> Iterator[_Write]:
+    """Yield a function that writes tables, each of one level, into files of that level."""
+    assert columns.at is not None
+    shutil.rmtree(folder / records.ANSWERS_FOLDER, ignore_errors=True)  # of a run that was stopped
+    schema = schema.remove(schema.get_field_index(LEVEL))
+    area = columns.columns[columns.at[0]]
+    with ExitStack() as every:
+        held: dict[str, tuple[ExitStack, _Write]] = {}
+        parts, rows = Counter[str](), Counter[str]()
+
+        def put(table: pa.Table) -> None:
+            level = level_of(table)
+            assert level is not None
+            if level not in held or rows[level] + table.num_rows > PART_ROWS:
+                if level in held:
+                    held[level][0].close()
+                path = folder / records.level_folder(level) / f"part-{parts[level]:05}.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                own = every.enter_context(ExitStack())
+                held[level] = own, own.enter_context(_parquet(path, schema, area))
+                parts[level], rows[level] = parts[level] + 1, 0
+            held[level][1](table.drop_columns([LEVEL]))
+            rows[level] += table.num_rows
+
+        yield put
 
 
 def _csv(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
+from urllib.parse import quote
 
 import numpy as np
 
@@ -354,6 +357,9 @@ RELEASE_FORMAT = "matrixdp release"
 RECORD = "release.json"
 MEASUREMENT = "measurement.mdp"
 ANSWERS, ANSWERS_CSV = "answers.parquet", "answers.csv"
+#: The folder of many answers at several levels of areas, and what its files are called.
+ANSWERS_FOLDER = "answers"
+ANSWERS_PART: re.Pattern[str] = re.compile(rf"{ANSWERS_FOLDER}/level=[^/\\]+/[^/\\]+\.parquet")
 #: What follows for the statistics that the workload asks for, where it does.
 STATISTICS = "statistics.parquet"
 #: Over the record; the last file to be written.
@@ -372,8 +378,38 @@ RUNNING = "running"
 FOUND = "found.yaml"
 #: What a release has only as long as it is not in its place.
 MARKS = (SPENT, REQUEST, RUNNING)
-#: The files that a release consists of, the record first; nothing else is ever replaced.
-RELEASE_FILES = (RECORD, *LISTED, SIGNATURE, *MARKS)
+#: What a release consists of, the record first; nothing else is ever replaced.
+RELEASE_FILES = (RECORD, *LISTED, ANSWERS_FOLDER, SIGNATURE, *MARKS)
+
+
+def level_folder(level: str) -> str:
+    """Return the name of the folder of the answers at a level.
+
+    Examples
+    --------
+    >>> level_folder("census tract")
+    'answers/level=census%20tract'
+    """
+    return f"{ANSWERS_FOLDER}/level={quote(level, safe='')}"
+
+
+def parts_in(folder: Path) -> list[str]:
+    """Return the names of all that lies in the folder of answers of a release: links are not followed."""
+    found = sorted((folder / ANSWERS_FOLDER).rglob("*"))
+    if os.path.islink(folder / ANSWERS_FOLDER):  # noqa: PTH114 - no error where the path is none
+        return [ANSWERS_FOLDER]
+    return [one.relative_to(folder).as_posix() for one in found if one.is_symlink() or not one.is_dir()]
+
+
+def listed_in(folder: Path) -> list[str]:
+    """Return the names of the files in a folder that a record lists, or ought to."""
+    return sorted([*(name for name in LISTED if os.path.lexists(folder / name)), *parts_in(folder)])
+
+
+def may_list(name: str) -> bool:
+    """Return whether a record may list a file of this name."""
+    return name in LISTED or ANSWERS_PART.fullmatch(name) is not None
+
 
 # What ``release.json`` says: what was measured, the promise, and how to check the files.
 
@@ -422,7 +458,7 @@ def document(
         "confidence": release.confidence,
         "intervals": release.intervals.description,
         "answers": _answers(release, columns, limit),
-        "groups": _groups(release, errors),
+        "groups": _groups(release, errors, columns),
         "strategy": {**release.origin, **measured(measurement)},
         "size": release.size.as_dict() | {"warnings": list(release.warnings)},
         "files": dict(files),
@@ -506,24 +542,28 @@ def _answers(release: Release, columns: AnswerColumns | None, limit: int | None)
     return {
         "rows": release.workload.queries,
         "columns": columns.schema.names,
+        **({} if columns.at is None else {"levels_of": columns.at[0]}),
         "attributes": columns.columns,
         "bounds": bounds,
         "totals": "an attribute's column is null where the query counts every value of the attribute",
     }
 
 
-def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
+def _groups(release: Release, errors: GroupErrors, columns: AnswerColumns | None) -> list[dict[str, object]]:
     firsts = list(accumulate((group.queries for group in release.workload), initial=0))[:-1]
+    where: list[dict[str, object]] = [{"first_row": first} for first in firsts]
+    if columns is not None and columns.at is not None:
+        where = [{"level": level} for level in columns.at[1]]
     return [
         {
             "name": group.name,
             "attributes": list(group.attributes),
             "queries": group.queries,
-            "first_row": first,
+            **place,
             "rmse": math.sqrt(total / group.queries),
             "max_stddev": math.sqrt(largest),
         }
-        for group, first, (total, largest) in zip(release.workload, firsts, errors, strict=True)
+        for group, place, (total, largest) in zip(release.workload, where, errors, strict=True)
     ]
 
 

@@ -39,7 +39,7 @@ from matrixdp.answers.publication import (
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.shown import QUALITY, Shown
-from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, row_in_words
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, levels_of, row_in_words
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import (
@@ -68,6 +68,7 @@ from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.privacy.persons import check_groups, check_persons, counts_persons
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
+from matrixdp.releases.answered import Answered
 from matrixdp.releases.files import (
     check_record,
     expected_in,
@@ -1535,17 +1536,19 @@ class Release(Displayed):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the answers to query groups, one group in memory at a time, or a slice of it.
 
+        Groups come one after the other or, where the columns tell levels, all in one pass over slices.
         ``seen`` is called before the rows of each with the place of the group and its queries' variances.
         """
-        for position, group in enumerate(groups):
-            first = 0
-            for asked, estimates in self.measurement.estimates.batches(group):
+        passes = [tuple(groups)] if columns.at is not None else [(group,) for group in groups]
+        before = 0
+        for own in passes:
+            for place, first, asked, estimates in self.measurement.estimates.batches(own):
                 variances = self.analysis.variances(asked)
                 if seen is not None:
-                    seen(position, variances)
+                    seen(before + place, variances)
                 multipliers = self.intervals.multipliers((1.0, asked, EVERY))
-                yield from columns.batches(position, estimates, variances, multipliers, first)
-                first += len(estimates)
+                yield from columns.batches(before + place, estimates, variances, multipliers, first)
+            before += len(own)
 
     def _table(self, groups: Sequence[Group], levels: bool = True) -> pa.Table:
         rows = sum(group.queries for group in groups)
@@ -1640,8 +1643,10 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     """Return the release that a folder holds, ready for new queries; the data are not needed.
 
     The measurement is read if its digest is the one that the record lists. Whatever of the record follows
-    from the measurement (the statement, the exact scales, the cost) must be what follows from it. The digests
-    of the answers are not checked, as they are not read; `check_signature` and ``matrixdp verify`` do.
+    from the measurement (the statement, the exact scales, the cost) must be what follows from it. Of a large
+    one that is answered some areas at a time, that is its header, and noisy answers are checked when they are
+    needed. Of files of answers for each level, those are checked that a question is answered from. Other
+    answers are not read; `check_signature` and ``matrixdp verify`` check all files.
 
     Parameters
     ----------
@@ -1666,6 +1671,9 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     written = read_folder(folder)
     with naming_later_versions(folder / RECORD, version_in(written)):
         measurement, workload = read_measurement(folder, written)
+        said = written.get("answers")
+        if isinstance(said, dict) and "levels_of" in said and levels_of(workload.domain, workload.groups):
+            measurement = replace(measurement, answers=partial(Answered, folder, written, workload))
         stated, origin = float(written["confidence"]), written["strategy"]
         try:
             told = Publication.read(written.get("publication", {}))

@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from matrixdp.errors import SpecificationError
-from matrixdp.releases.record import RELEASE_VERSION
+from matrixdp.releases.record import ANSWERS_PART, RELEASE_VERSION
 
 _EXACT = "An exact rational number of at least 0: numerator/denominator."
 Exact = Annotated[str, Field(pattern="^[0-9]+(/[1-9][0-9]*)?$", description=_EXACT)]
@@ -73,6 +73,7 @@ class File(Model):
 
     bytes: Count
     sha256: Sha256
+    header: Sha256 = Field(LEFT_OUT, description="Of a large measurement: that of its header.json.")
 
 
 class Parameters(Model, json_schema_extra={"minProperties": 1}):
@@ -220,6 +221,10 @@ class Answers(Model):
 
     rows: Positive
     columns: list[str] = Field(min_length=5)
+    levels_of: str = Field(
+        LEFT_OUT,
+        description="Where answers are in files for each level: the attribute whose levels these are.",
+    )
     attributes: dict[str, str] = Field(description="The column of each attribute that is asked about.")
     bounds: dict[str, Bounds] = Field(
         description=(
@@ -238,13 +243,17 @@ class NoAnswers(Model):
     note: str
 
 
-class Group(Model):
+class Group(Model, json_schema_extra=_one_of("first_row", "level")):
     """A query group, and where its answers are."""
 
     name: str
     attributes: list[str]
     queries: Positive
-    first_row: Count
+    first_row: Count = Field(LEFT_OUT, description="Where answers are in one file.")
+    level: str = Field(
+        LEFT_OUT,
+        description="Where they are in files for each level: the level; other: other sets of areas.",
+    )
     rmse: NonNegative
     max_stddev: NonNegative
 
@@ -443,8 +452,12 @@ class Size(Model):
     warnings: list[str]
 
 
-class Files(Model):
-    """Every other file of the release but the signature."""
+def _with_parts(schema: dict[str, Any]) -> None:
+    schema["patternProperties"] = {f"^{ANSWERS_PART.pattern}$": schema["properties"]["measurement.mdp"]}
+
+
+class Files(Model, json_schema_extra=_with_parts):
+    """Every other file of the release but the signature, those of answers at each level by their paths."""
 
     answers_csv: File = Field(LEFT_OUT, alias="answers.csv")
     answers: File = Field(LEFT_OUT, alias="answers.parquet")

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from matrixdp.errors import SignatureError, StorageError, file_problem, needing
-from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, SIGNATURE, read_record
+from matrixdp.releases.record import MEASUREMENT, RECORD, SIGNATURE, listed_in, may_list, read_record
 from matrixdp.storage.archive import entry, plain_content, write_durably
 
 if TYPE_CHECKING:
@@ -250,14 +250,17 @@ def check_files(folder: Path, content: bytes) -> dict[str, Any]:
     record = folder / RECORD
     written = read_record(content, record)
     listed = written.get("files")
-    if not isinstance(listed, dict) or MEASUREMENT not in listed or not set(listed) <= set(LISTED):
+    if not isinstance(listed, dict) or MEASUREMENT not in listed or not all(map(may_list, listed)):
         raise StorageError(f"{record}: damaged: it does not list the files of a release", "damaged-file")
-    for name in LISTED:
+    there = listed_in(folder)
+    for name in sorted({*listed, *there}):
         path = folder / name
-        if name in listed and entry(path, plain=True) != listed[name]:
-            raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
-        if name not in listed and os.path.lexists(path):
+        if name not in listed:
             raise StorageError(f"{path}: is not listed in {RECORD}")
+        if name not in there:
+            raise StorageError(f"{path}: no such file", "file-missing")
+        if entry(path, plain=True, like=listed[name]) != listed[name]:
+            raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
     return written
 
 

@@ -45,6 +45,7 @@ from matrixdp.privacy import Budget
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases.files import Progress, complete_release
 from matrixdp.releases.record import (
+    ANSWERS_FOLDER,
     FOUND,
     MARKS,
     MEASUREMENT,
@@ -56,6 +57,8 @@ from matrixdp.releases.record import (
     SERIES,
     SERIES_RECORD,
     SPENT,
+    may_list,
+    parts_in,
 )
 from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.signatures import SigningKey
@@ -128,7 +131,9 @@ class Transaction:
 
     def _keep(self, *names: str) -> None:
         for path in self.folder.iterdir():
-            if path.name not in names:
+            if path.name not in names and path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name not in names:
                 path.unlink(missing_ok=True)
 
     def clear(self, target: Path, keep: bool) -> str | None:
@@ -412,7 +417,8 @@ def _check(target: Path, force: bool, spends: str | None = None) -> bool:
 
     def is_one(folder: Path) -> bool:
         known = is_release(folder) or is_series(folder)
-        return known and {path.name for path in folder.iterdir()} <= set(RELEASE_FILES)
+        whole = {path.name for path in folder.iterdir()} <= set(RELEASE_FILES)
+        return known and whole and all(map(may_list, parts_in(folder)))
 
     return replaces_folder(target, "release", is_one, force, again)
 
@@ -505,10 +511,13 @@ def remove_release(folder: Path) -> None:
     """Remove the files of a release, and its folder if nothing else is in it."""
     for path in folder.glob(f".{MEASUREMENT}.*.partial"):
         path.unlink(missing_ok=True)
-    for name in (*RELEASE_FILES, FOUND):
-        (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+    answers = folder / ANSWERS_FOLDER
+    for name in (*RELEASE_FILES, FOUND, *filter(may_list, parts_in(folder))):
+        if folder / name != answers:
+            (folder / name).unlink(missing_ok=True)
+    for made in (*answers.glob("*"), answers, folder):
+        with contextlib.suppress(OSError):
+            made.rmdir()
 
 
 def is_release(folder: Path) -> bool:

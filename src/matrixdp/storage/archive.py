@@ -66,8 +66,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_files(folder: Path) -> None:
-    """Make the files in a folder durable."""
+    """Make the files in a folder, and in those within it, durable."""
     for file in folder.iterdir():
+        if file.is_dir():
+            sync_files(file)
+            sync_folder(file)
+            continue
         with file.open("rb+") as stream:
             os.fsync(stream.fileno())
 
@@ -363,21 +367,34 @@ class ArchiveReader:
         self.require(info.file_size <= self.path.stat().st_size, f"{info.filename} is larger than the file")
         self.require(info.file_size <= limit, f"{info.filename} has {info.file_size} bytes")
 
-    def array(self, name: object, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    def _check(self, name: str, data: NDArray[np.uint8]) -> None:
+        digest = hashlib.sha256()
+        for piece in in_pieces(data):
+            digest.update(piece.data)
+        if digest.hexdigest() != self._sums[name]:
+            raise self.damaged(f"the checksum of {name} is wrong")
+
+    def array(
+        self,
+        name: object,
+        shape: tuple[int, ...] | None = None,
+        later: list[Callable[[], None]] | None = None,
+    ) -> NDArray[Any]:
         """Return an array by its name in the header, read-only; it must have the shape, if one is given.
 
-        Each is given out once, so that what is read, and made of it, is in proportion to the file.
+        Each is given out once, so that what is read, and made of it, is in proportion to the file. The check
+        of the content of a large one is added to ``later``, if given.
         """
         if not isinstance(name, str) or name not in self._sums:
             raise self.damaged("its header refers to an array that is not there")
         self.require(name in self._unread, f"its header refers to {name} twice")
         self._unread.remove(name)
         data = self._content(name)
-        digest = hashlib.sha256()
-        for piece in in_pieces(data):
-            digest.update(piece.data)
-        if digest.hexdigest() != self._sums[name]:
-            raise self.damaged(f"the checksum of {name} is wrong")
+        check = partial(self._check, name, data)
+        if later is None or len(data) <= LARGEST_HELD:
+            check()
+        else:
+            later.append(check)
         stream = io.BytesIO(data[:_LARGEST_FRONT].tobytes())
         try:
             if np.lib.format.read_magic(stream) != (1, 0):
@@ -536,10 +553,11 @@ def digest(path: Path) -> str | None:
         return None
 
 
-def entry(path: Path, plain: bool = False) -> dict[str, Any]:
-    """Return the entry of a file in a record: its size and its SHA-256.
+def entry(path: Path, plain: bool = False, like: object = None) -> dict[str, Any]:
+    """Return the entry of a file in a record: its size and its SHA-256, and that of a large archive's header.
 
-    With `plain`, of a folder that somebody else may have written, it must be there and be no link.
+    With `plain`, of a folder that somebody else may have written, it must be there and be no link. One that
+    is `like` another, of an earlier version, says as much as that.
 
     Raises
     ------
@@ -548,7 +566,29 @@ def entry(path: Path, plain: bool = False) -> dict[str, Any]:
     """
     with _plain(path) if plain else path.open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": sha256}
+        size = os.fstat(stream.fileno()).st_size
+    large = size > LARGEST_HELD and path.suffix == ".mdp"
+    large &= not isinstance(like, dict) or "header" in like
+    return {"bytes": size, "sha256": sha256} | ({"header": header_digest(path)} if large else {})
+
+
+def header_digest(path: Path) -> str | None:
+    """Return the SHA-256 of the header of an archive, which has those of its arrays; None if it is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(_HEADER)
+            stored = info.compress_type == zipfile.ZIP_STORED and info.file_size <= _LARGEST_HEADER
+            return hashlib.sha256(archive.read(info)).hexdigest() if stored else None
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        OSError,
+        EOFError,
+        LookupError,
+        RuntimeError,
+        ValueError,
+    ):
+        return None
 
 
 def _plain(path: Path) -> io.BufferedReader:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import cache
 from itertools import chain, pairwise
 from typing import Any, cast
 
@@ -475,10 +476,11 @@ def _possible(part: Part, scale: NoiseScale, steps: NDArray[Any], beyond: NDArra
     return not (steps % multiple).any() and part.leaves(steps.astype(np.int64))
 
 
-def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workload]:
+def load_measurement(path: str | os.PathLike[str], *, lazily: bool = False) -> tuple[Measurement, Workload]:
     """Return the measurements that a file holds, with the workload that they were made for.
 
-    Their privacy cost is recomputed from the plan and the exact scales of the noise.
+    Their privacy cost is recomputed from the plan and the exact scales of the noise. ``lazily`` to check the
+    content of large arrays when they are first read.
     """
     with ArchiveReader(path, MEASUREMENT_FORMAT, _VERSION) as archive, archive.reading("its header"):
         header = archive.header
@@ -497,11 +499,14 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         if not as_authorized(authorization, plan, scales, counts):
             raise archive.damaged("its strategy costs more or less than it says")
         starts = np.cumsum([0, *(part.rows for part in plan.parts)])
-        steps = archive.array(header["values"], (int(starts[-1]),))
+        sliced = "series" not in header and Slices.of(plan) is not None
+        lazily &= sliced and not any(scale.multiple for scale in scales)
+        later: list[Callable[[], None]] = []
+        steps = archive.array(header["values"], (int(starts[-1]),), later if lazily else None)
+        check = cache(later[0]) if later else None
         archive.require(steps.dtype.kind == "i", "its measurements are not whole lattice steps")
         archive.require("series" not in header or authorization.budget.neighbours == "add_remove",
                         "a series cannot promise replacements")  # fmt: skip
-        sliced = "series" not in header and Slices.of(plan) is not None
         archive.require(sliced or "beyond" not in header, "measurements of a plan without slices are apart")
         places, beyond = _read_beyond(header.get("beyond"), steps, archive)
         apart = [slice(*own) for own in pairwise(np.searchsorted(places, starts))]
@@ -509,7 +514,7 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         possible = all(map(_possible, plan.parts, scales, answers, (beyond[own] for own in apart)))
         archive.require(possible, "its measurements are none that its noise leaves")
         values: tuple[Any, ...] = tuple(
-            Multiples(own, scale.power, places[at] - start, beyond[at])
+            Multiples(own, scale.power, places[at] - start, beyond[at], check)
             if sliced
             else np.ldexp(own.astype(np.float64), scale.power)
             for own, scale, start, at in zip(answers, scales, starts, apart, strict=False)

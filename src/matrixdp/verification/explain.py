@@ -17,7 +17,7 @@ from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
 from matrixdp.exact import MeasuredMatrix, MergedMatrix, TreeWalkMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.plans import Rounds
-from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
+from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_in, parts_summary
 from matrixdp.releases.release import Release, load_release
 from matrixdp.selection.registry import MECHANISMS
 from matrixdp.storage.archive import entry, read_strictly
@@ -511,7 +511,8 @@ def _files(folder: Path, record: Mapping[str, Any]) -> Iterator[Block]:
     versions = said.get("versions") if isinstance(said, Mapping) else None
     if isinstance(versions, Mapping):
         yield f"As stated: {', '.join(f'{_line(name)} {_line(value)}' for name, value in versions.items())}."
-    found = {name: entry(folder / name) for name in RELEASE_FILES if (folder / name).is_file()}
+    names = (*RELEASE_FILES, *parts_in(folder))
+    found = {name: entry(folder / name) for name in names if (folder / name).is_file()}
     rows = [(name, f"{own['bytes']:,}", str(own["sha256"])) for name, own in found.items()]
     yield Table(("file, as it is now", "bytes", "SHA-256"), rows)
     yield (

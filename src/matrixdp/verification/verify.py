@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -21,7 +21,17 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from matrixdp.answers.inference import statistics_table
-from matrixdp.answers.table import FIGURE, FIGURES, MARGINS, OF, AnswerColumns, plain_schema
+from matrixdp.answers.table import (
+    FIGURE,
+    FIGURES,
+    LEVEL,
+    MARGINS,
+    OF,
+    AnswerColumns,
+    level_of,
+    plain_schema,
+    row_groups,
+)
 from matrixdp.display import counted
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
@@ -142,36 +152,45 @@ _DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError)
 @final
 @dataclass
 class AnswerFile:
-    """A file of answers, read once from the beginning, and the first thing that is wrong with it."""
+    """A file of answers, read once from the beginning, and the first thing that is wrong with it.
 
-    path: Path
+    Or a folder of those at one level of areas, whose files follow one another by their names.
+    """
+
+    name: str
+    paths: Sequence[Path]
     schema: pa.Schema
+    level: str | None = None
     problems: list[str] = field(default_factory=list)
     _read: int = 0
     _batches: Iterator[pa.RecordBatch] | None = None
     _rest: pa.Table | None = None
 
-    def follow(self, expected: pa.RecordBatch) -> None:
+    def follow(self, expected: pa.Table) -> None:
         """Compare the next rows with those that follow from the measurement."""
+        if self.level is not None:
+            if level_of(expected) != self.level:
+                return
+            expected = expected.drop_columns([LEVEL])
         for start in range(0, expected.num_rows, _ROWS):
             if not self.problems:
                 self._compare(expected.slice(start, _ROWS))
 
-    def _compare(self, expected: pa.RecordBatch) -> None:
+    def _compare(self, expected: pa.Table) -> None:
         try:
             found = self._take(expected.num_rows)
         except _DAMAGED:
-            self.problems.append(f"{self.path.name} cannot be read")
+            self.problems.append(f"{self.name} cannot be read")
             return
         if found.num_rows < expected.num_rows:
-            self.problems.append(f"{self.path.name} ends after row {self._read + found.num_rows}")
+            self.problems.append(f"{self.name} ends after row {self._read + found.num_rows}")
             return
-        follows = pa.Table.from_batches([expected]).cast(found.schema)
+        follows = expected.cast(found.schema)
         # null where a model extrapolates
         allowed = STANDARD_ERRORS * np.nan_to_num(_numbers(follows.column("stddev")))
         figures = dict.fromkeys((*FIGURES, *MARGINS, "modelled"), allowed)
         wrong = _mismatches(found, follows, figures, RELATIVE, self._read)
-        self.problems += [f"{self.path.name}, {words}" for words in islice(wrong, 1)]
+        self.problems += [f"{self.name}, {words}" for words in islice(wrong, 1)]
         self._read += expected.num_rows
 
     def end(self) -> None:
@@ -181,13 +200,14 @@ class AnswerFile:
         except _DAMAGED:
             left = 1
         if left:
-            self.problems.append(f"{self.path.name} has more than the {self._read} rows that follow")
+            self.problems.append(f"{self.name} has more than the {self._read} rows that follow")
 
     def _take(self, rows: int) -> pa.Table:
         """Return the next rows; fewer at the end."""
         if self._batches is None:
-            rows_of = _csv_batches if self.path.suffix == ".csv" else _parquet_batches
-            self._batches = rows_of(self.path, self.schema)
+            csv = self.name.endswith(".csv")
+            each = (_csv_batches(path, self.schema) if csv else _parquet_batches(path) for path in self.paths)
+            self._batches = chain.from_iterable(each)
         tables = [] if self._rest is None else [self._rest]
         held = sum(table.num_rows for table in tables)
         while held < rows and (batch := next(self._batches, None)) is not None:
@@ -199,14 +219,15 @@ class AnswerFile:
         taken.validate(full=True)  # texts may be no UTF-8
         return taken
 
-    def check_schema(self, schema: pa.Schema, private: bool) -> None:
-        """Compare the columns of a Parquet file, and whether it says that the noise was seeded."""
-        try:
-            found = _metadata(self.path).schema.to_arrow_schema()
-        except _DAMAGED:
-            self.problems.append(f"{self.path.name} cannot be read")
-            return
-        self.problems += _schema_problems(self.path, found, schema, private)
+    def check_schema(self, private: bool) -> None:
+        """Compare the columns of Parquet files, and whether they say that the noise was seeded."""
+        for path in self.paths:
+            try:
+                found = _metadata(path).schema.to_arrow_schema()
+            except _DAMAGED:
+                self.problems.append(f"{self.name} cannot be read")
+                return
+            self.problems += _schema_problems(self.name, found, self.schema, private)
 
 
 def _metadata(path: Path) -> pq.FileMetaData:
@@ -219,15 +240,15 @@ def _metadata(path: Path) -> pq.FileMetaData:
     return found
 
 
-def _schema_problems(path: Path, found: pa.Schema, expected: pa.Schema, private: bool) -> list[str]:
+def _schema_problems(name: str, found: pa.Schema, expected: pa.Schema, private: bool) -> list[str]:
     """Return what is wrong with the columns of a Parquet file, or with what it says of its noise."""
     if not found.equals(expected):
-        return [f"{path.name} has other columns than those that follow"]
+        return [f"{name} has other columns than those that follow"]
     marked = (found.metadata or {}).get(b"matrixdp") == privacy_mark(private)
-    return [] if marked else [f"{path.name} does not say whether the noise was seeded"]
+    return [] if marked else [f"{name} does not say whether the noise was seeded"]
 
 
-def _parquet_batches(path: Path, _: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
     with arrow_file(path) as file:
         yield from pq.ParquetFile(file, pre_buffer=False).iter_batches(batch_size=_ROWS)
 
@@ -249,16 +270,16 @@ def _csv_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _compared(
-    batches: Iterator[pa.RecordBatch], files: Sequence[AnswerFile], workload: Workload, progress: Progress
+    tables: Iterator[pa.Table], files: Sequence[AnswerFile], workload: Workload, progress: Progress
 ) -> list[str]:
     """Return what is wrong with files, against the answers computed again."""
     done = 0
     # as they were made
     with one_blas_thread():
-        for batch in batches:
+        for table in tables:
             for file in files:
-                file.follow(batch)
-            done += batch.num_rows
+                file.follow(table)
+            done += table.num_rows
             if progress is not None:
                 progress(done, workload.queries)
     for file in files:
@@ -339,7 +360,7 @@ def _statistic_differences(path: Path, release: Release) -> list[str]:
         found.validate(full=True)
     except _DAMAGED:
         return [f"{path.name} cannot be read"]
-    if problems := _schema_problems(path, found.schema, expected.schema, release.private):
+    if problems := _schema_problems(path.name, found.schema, expected.schema, release.private):
         return problems
     figures = {
         own.name: _OF_INTERVAL * _widths(expected, own)
@@ -419,9 +440,10 @@ def verify_model(
     found += _known(model)
     found += _integers(model, model.tables) if isinstance(model.tables, IntegerTable) else _tested(model)
     schema = answers_schema(model)
-    answers = AnswerFile(path / MODEL_ANSWERS, plain_schema(schema))
-    answers.check_schema(schema, model.private)
-    problems = _compared(model.batches(model.workload.groups), [answers], model.workload, progress)
+    answers = AnswerFile(MODEL_ANSWERS, [path / MODEL_ANSWERS], schema)
+    answers.check_schema(model.private)
+    tables = row_groups(model.batches(model.workload.groups), schema)
+    problems = _compared(tables, [answers], model.workload, progress)
     return Verification(str(path), (*found, *_settled_answers(model.workload, problems), _FIT))
 
 
@@ -671,7 +693,7 @@ def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Pro
         yield Finding("record", "failed", str(error))
         yield from _ended("record")
         return
-    actual = _digests(folder)
+    actual = _digests(folder, record.get("files"))
     listed = f"{', '.join(actual)}: as listed"
     yield from settled("files", listed, _wrong_files(record.get("files"), actual))
     others = sorted({path.name for path in folder.iterdir()} - set(records.RELEASE_FILES))
@@ -749,19 +771,28 @@ def _answers(
 ) -> tuple[AnswerColumns | None, list[str], list[tuple[float, float]]]:
     """Return columns, what is wrong with the answers, and each group's sum and largest of the variances."""
     workload = release.workload
-    if records.ANSWERS not in actual and records.ANSWERS_CSV not in actual:
+    parts = [name for name in actual if records.ANSWERS_PART.fullmatch(name)]
+    if not parts and records.ANSWERS not in actual and records.ANSWERS_CSV not in actual:
         totals = [release.analysis.group(group) for group in workload]
         return None, [], [(error.total, error.largest) for error in totals]
-    columns = answer_columns(release)
+    columns = answer_columns(release, parted=bool(parts))
     files: list[AnswerFile] = []
+    if columns.at is not None:
+        schema = columns.schema.remove(columns.schema.get_field_index(LEVEL))
+        for level in dict.fromkeys(columns.at[1]):
+            name = records.level_folder(level)
+            paths = [folder / part for part in parts if Path(part).parent.as_posix() == name]
+            files.append(AnswerFile(name, paths, schema, level))
     if records.ANSWERS in actual:
-        files.append(AnswerFile(folder / records.ANSWERS, columns.schema))
-        files[0].check_schema(columns.schema, release.private)
+        files.append(AnswerFile(records.ANSWERS, [folder / records.ANSWERS], columns.schema))
+    for file in files:
+        file.check_schema(release.private)
     if records.ANSWERS_CSV in actual:
-        files.append(AnswerFile(folder / records.ANSWERS_CSV, plain_schema(columns.schema)))
+        paths = [folder / records.ANSWERS_CSV]
+        files.append(AnswerFile(records.ANSWERS_CSV, paths, plain_schema(columns.schema)))
     errors, seen = largest_errors(workload)
-    batches = release.batches(workload.groups, columns, seen)
-    return columns, _compared(batches, files, workload, progress), errors
+    tables = row_groups(release.batches(workload.groups, columns, seen), columns.schema)
+    return columns, _compared(tables, files, workload, progress), errors
 
 
 def _sentences(said: Any, follows: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
@@ -794,10 +825,11 @@ def _limit(record: Mapping[str, Any], workload: Workload) -> int | None:
     return limit if isinstance(limit, int) and limit < workload.queries else None
 
 
-def _digests(folder: Path) -> dict[str, dict[str, object]]:
+def _digests(folder: Path, listed: object) -> dict[str, dict[str, object]]:
     """Return the size and digest of every file that a record lists, or that ought not to be there."""
-    names = sorted((*records.LISTED, *records.MARKS))
-    return {name: entry(folder / name) for name in names if (folder / name).is_file()}
+    names = sorted((*records.LISTED, *records.MARKS, *records.parts_in(folder)))
+    like = listed if isinstance(listed, dict) else {}
+    return {name: entry(folder / name, like=like.get(name)) for name in names if (folder / name).is_file()}
 
 
 def _wrong_files(listed: object, actual: Mapping[str, object]) -> Iterator[str]:
