@@ -1,9 +1,11 @@
 """Many answers at several levels of areas: files for each level, and questions answered from them."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -124,6 +126,33 @@ def test_answers_are_in_files_for_each_level(folder: Path, tmp_path: Path, monke
     counted = duckdb.read_parquet(f"{path}/*/*.parquet", hive_partitioning=True).filter("level = 'state/x'")
     assert len(counted.fetchall()) == 24
     assert other.to_pandas()["level"].value_counts()["county"] == 96
+
+
+def test_workers_write_the_same_answers(folder: Path, tmp_path: Path):
+    def often(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+        """Run every task twice at once, in another order; one more is killed while it writes."""
+        with ThreadPoolExecutor(2) as pool:
+            tasks = [(number, pool.submit(function, number)) for number in [*numbers] * 2][::-1]
+            found = {number: task.result() for number, task in tasks}
+        staged = next(path for path in tmp_path.glob(".*") if (path / "answers").exists())
+        (staged / ".draft-1" / "answers").mkdir(parents=True)
+        yield from (found[number] for number in sorted(found))
+
+    release = replace(RELEASE, measurement=replace(RELEASE.measurement))
+    calls: list[tuple[int, int]] = []
+    workers = mdp.Workers(often, tmp_path)
+    other = mdp.save_release(
+        release, tmp_path / "by", workers=workers, progress=lambda *own: calls.append(own), key=key()
+    )
+    assert calls[-1] == (WORKLOAD.queries, WORKLOAD.queries)
+    assert len(parts(other, "geo")) > 1
+    for level in ("total", "state%2Fx", "county", "geo"):
+        one = pa.concat_tables(pq.read_table(path, partitioning=None) for path in parts(folder, level))
+        two = pa.concat_tables(pq.read_table(path, partitioning=None) for path in parts(other, level))
+        assert two.equals(one)
+    assert mdp.verify_release(other, key=keys()[1]).holds
+    assert not [*other.glob(".*")]
+    assert not [*tmp_path.glob("matrixdp-*")]
 
 
 def test_the_files_of_a_level_are_sorted_by_area(folder: Path):

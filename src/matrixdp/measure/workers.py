@@ -85,6 +85,11 @@ class Workers:
     map: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
     folder: str | os.PathLike[str] | None = None
 
+    @property
+    def where(self) -> Path | None:
+        """The folder, as processes with other working folders find it."""
+        return None if self.folder is None else Path(self.folder).absolute()
+
     @classmethod
     def spark(cls, session: Any, folder: str | os.PathLike[str]) -> Workers:
         """Return the executors of a Spark session.
@@ -192,10 +197,9 @@ def shared(job: Job, workers: Workers) -> Iterator[Path]:
     if not job.source.opens_anywhere:
         found, expected = "a table of another kind", "files, or a DuckDB database, that every worker can open"
         raise SourceError.at(("data",), found, expected, code="not-supported")
-    where = None if workers.folder is None else Path(workers.folder).absolute()
-    with private_folder(where) as folder:
+    with private_folder(workers.where) as folder:
         (folder / _JOB).write_bytes(pickle.dumps(job))
-        for problem in _run(workers, partial(_ready, str(folder)), min(len(job.runs), _TRIED)):
+        for problem in run(workers, partial(_ready, str(folder)), min(len(job.runs), _TRIED)):
             if problem is not None:
                 raise StorageError(f"workers: {problem}; expected {_SHARED}", "not-supported")
         yield folder
@@ -245,7 +249,7 @@ def measured_by(
     """
     plan, sums = job.slices.plan, Sums()
     random = random_source(job.seed(-1))
-    for done, found in enumerate(_run(workers, partial(_commit, str(folder)), len(job.runs)), 1):
+    for done, found in enumerate(run(workers, partial(_commit, str(folder)), len(job.runs)), 1):
         if isinstance(found, MatrixDPError):
             raise found
         _add(sums, found, job.slices)
@@ -259,7 +263,14 @@ def measured_by(
         progress(len(job.runs) + 1, len(job.runs) + 1)
 
 
-def _run(workers: Workers, function: Callable[[int], Any], number: int) -> Iterator[Any]:
+def run(workers: Workers, function: Callable[[int], Any], number: int) -> Iterator[Any]:
+    """Yield what workers return for each of so many numbers.
+
+    Raises
+    ------
+    StorageError
+        If their engine fails.
+    """
     failed = ""
     try:
         yield from workers.map(function, range(number))

@@ -5,6 +5,7 @@ from matrixdp.plans.part import Block as Block
 from matrixdp.plans.part import Part as Part
 from matrixdp.plans.plan import PLAN_KINDS as PLAN_KINDS
 from matrixdp.plans.plan import Analysis as Analysis
+from matrixdp.plans.plan import Batch as Batch
 from matrixdp.plans.plan import Estimates as Estimates
 from matrixdp.plans.plan import GroupError as GroupError
 from matrixdp.plans.plan import NoiseTerms as NoiseTerms

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, final
 
 import numpy as np
@@ -241,18 +241,21 @@ class _Solved:
         Returns those of some values.
     nodes, sums : ndarray, optional
         The node of each value, on the lowest level above them that is measured, and the sums over nodes.
+    share : ndarray, optional
+        How far a node is moved, for each unit of its variance: a child moves by that times its own.
     """
 
     within: Callable[[slice], Array]
     nodes: NDArray[np.int64] | None = None
     sums: Array | None = None
+    share: Array | None = None
 
     @classmethod
-    def of(cls, tree: TreeMatrix, read: Read, slices: Iterable[slice]) -> _Solved:
+    def of(cls, tree: TreeMatrix, read: Read, slices: Iterable[slice], share: Array | None = None) -> _Solved:
         """Return the least squares of a tree; its rows are read by their numbers.
 
         As the tree itself solves them, but what is measured of values alone is read a slice at a time: once
-        for their sums, and once more for them.
+        for their sums, and once more for them. Where the share is known, it is read once, and sums are not.
         """
         weights = [own.astype(np.float64) for own in tree.weights]
         ends = np.cumsum([0, *map(np.count_nonzero, weights)])
@@ -267,26 +270,27 @@ class _Solved:
         def alone(values: slice) -> Array:
             return np.asarray(read(first + values.start, first + values.stop) / single[values, None])
 
+        def moved(share: Array, values: slice) -> Array:
+            return np.asarray(alone(values) + share[nodes[values]] / single[values, None] ** 2)
+
         if len(weights) == 1:
             return cls(alone)
+        nodes = tree.groups[-2]
+        if share is not None:
+            return cls(partial(moved, share), share=share)
         above = []
         for weight, start, stop in zip(weights[:-1], ends[:-2], ends[1:-1], strict=True):
             rows = read(int(start), int(stop))
             above.append(np.zeros((len(weight), rows.shape[1])))
             above[-1][weight > 0] = weight[weight > 0, None] * rows
-        nodes = tree.groups[-2]
         total = np.zeros_like(above[-1])
         for values in slices:
             own, place = np.unique(nodes[values], return_inverse=True)
             total[own] += sums_over(place, len(own)) @ alone(values)
         solved = tree.sums_above(above, total)
-        # how far a node is moved, for each unit of its variance: a child moves by that times its own
         share = (solved - total) / np.bincount(nodes, 1.0 / single**2)[:, None]
 
-        def within(values: slice) -> Array:
-            return np.asarray(alone(values) + share[nodes[values]] / single[values, None] ** 2)
-
-        return cls(within, nodes, solved)
+        return cls(partial(moved, share), nodes, solved, share)
 
     def summed(self, sums: Any, slices: Iterable[slice]) -> Array:
         """Return the products with a sparse matrix, shape (queries, values); where they are, of node sums."""
@@ -299,10 +303,27 @@ class _Solved:
 
 @final
 class SlicedEstimates(Estimates):
-    """Estimates that follow from one slice of the noisy answers at a time."""
+    """Estimates that follow from one slice of the noisy answers at a time.
 
-    def __init__(self, slices: Slices, analysis: PieceAnalysis, values: Sequence[Array]) -> None:
-        self._slices = slices
+    Parameters
+    ----------
+    slices : Slices
+    analysis : PieceAnalysis
+    values : sequence of ndarray
+        The noisy answers to each part.
+    shares : mapping of int to ndarray, optional
+        What others know of parts, by their places: see `shares`.
+    """
+
+    def __init__(
+        self,
+        slices: Slices,
+        analysis: PieceAnalysis,
+        values: Sequence[Array],
+        shares: Mapping[int, Array] | None = None,
+    ) -> None:
+        self._known = shares or {}
+        self.slices = slices
         self._analysis = analysis
         self._values = values
         self._analysed = cache(partial(slices.analysed, noise=analysis.noise))
@@ -312,7 +333,7 @@ class SlicedEstimates(Estimates):
 
     def _solver(self, place: int) -> _Solved:
         """Return the least squares of a part along the attribute that is cut."""
-        part, held = self._slices.plan.parts[place], self._values[place]
+        part, held = self.slices.plan.parts[place], self._values[place]
         each = part.rows // part.shape[0]
         matrix = part.blocks[0].matrix
 
@@ -320,8 +341,17 @@ class SlicedEstimates(Estimates):
             return np.asarray(held[_rows(part, first, stop)]).reshape(stop - first, each)
 
         if isinstance(matrix, TreeMatrix):
-            return _Solved.of(matrix, read, self._slices)
+            return _Solved.of(matrix, read, self.slices, self._known.get(place))
         return _Solved(lambda values: read(values.start, values.stop))
+
+    def shares(self) -> dict[int, Array]:
+        """Return what all noisy answers say of parts, with which slices follow from their own alone."""
+        found = {place: self._solved(place).share for place in range(len(self._values))}
+        return {place: share for place, share in found.items() if share is not None}
+
+    def knowing(self, shares: Mapping[int, Array]) -> SlicedEstimates:
+        """Return the same estimates, given the shares."""
+        return SlicedEstimates(self.slices, self._analysis, self._values, shares)
 
     def _estimates(self, values: int, solved: Callable[[int], Array]) -> PieceEstimates:
         """Return the estimates of so many values, or sums of them, as those of a plan that has no others."""
@@ -338,16 +368,16 @@ class SlicedEstimates(Estimates):
 
     def _summed(self, predicates: Predicates) -> PieceEstimates:
         """Return the estimates of sums over values."""
-        sums = _indicators(predicates, self._slices.size)
-        return self._estimates(sums.shape[0], lambda place: self._solved(place).summed(sums, self._slices))
+        sums = _indicators(predicates, self.slices.size)
+        return self._estimates(sums.shape[0], lambda place: self._solved(place).summed(sums, self.slices))
 
     def _each(self, attributes: tuple[str, ...]) -> Iterator[tuple[slice, Array]]:
         """Yield the estimate of a marginal, one slice after the other."""
-        for values in self._slices:
+        for values in self.slices:
             yield values, self._within(values).marginal(attributes)
 
     def marginal(self, attributes: tuple[str, ...]) -> Array:
-        if self._slices.attribute in attributes:
+        if self.slices.attribute in attributes:
             return np.concatenate([own for _, own in self._each(attributes)])
         return self._over(Total()).marginal(attributes)
 
@@ -356,20 +386,22 @@ class SlicedEstimates(Estimates):
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
-        """Yield the estimates of groups: sums over values group by group, then all else in one pass."""
-        alone = []
+        yield from self.sums(groups)
+        yield from self.alone(groups, range(len(self.slices)))
+
+    def sums(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """Yield the estimates of the groups that add up values, one after the other."""
         for place, group in enumerate(groups):
             self._analysis.check_support(group)
             asked = self._analysis.asked(group)
-            if (
-                isinstance(asked, ProductGroup)
-                and asked.predicates
-                and isinstance(asked.predicates[0], Identity)
-            ):
-                alone.append((place, asked))
-            else:
+            if not _asks_values(asked):
                 yield place, 0, group, self._added(asked).ravel()
-        for values in self._slices if alone else ():
+
+    def alone(self, groups: Sequence[Group], numbers: range) -> Iterator[Batch]:
+        """Yield the estimates of the groups that ask each value, in one pass over slices of some numbers."""
+        every = ((place, self._analysis.asked(group)) for place, group in enumerate(groups))
+        alone = [(place, own) for place, own in every if isinstance(own, ProductGroup) and _asks_values(own)]
+        for values in islice(self.slices, numbers.start, numbers.stop) if alone else ():
             marginal = cache(self._within(values).marginal)
             codes = Ranges(tuple((value, value) for value in range(values.start, values.stop)))
             for place, asked in alone:
@@ -387,6 +419,12 @@ class SlicedEstimates(Estimates):
             return asked.answers(self.marginal(asked.attributes))
         others = (one.apply for one in asked.predicates[1:])
         return along_axes(self._over(first).marginal(asked.attributes), others, 1)
+
+
+def _asks_values(asked: Group) -> bool:
+    """Return whether a group asks each value of the attribute that is cut."""
+    first = asked.predicates[:1] if isinstance(asked, ProductGroup) else ()
+    return any(isinstance(own, Identity) for own in first)
 
 
 def _indicators(predicates: Predicates, size: int) -> Any:

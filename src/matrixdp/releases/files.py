@@ -6,15 +6,18 @@ import json
 import logging
 import os
 import re
+import secrets
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from fractions import Fraction
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -34,7 +37,10 @@ from matrixdp.errors import Path as Place
 from matrixdp.errors import StorageError
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
+from matrixdp.locks import private_folder
 from matrixdp.measure.measurement import Measurement
+from matrixdp.measure.workers import Workers, run
+from matrixdp.plans import SlicedEstimates
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases import record as records
@@ -184,14 +190,23 @@ _LOG = logging.getLogger(__name__)
 
 
 def complete_release(
-    release: Release, folder: Path, asked: Request, key: SigningKey | None, progress: Progress | None
+    release: Release,
+    folder: Path,
+    asked: Request,
+    key: SigningKey | None,
+    progress: Progress | None,
+    workers: Workers | None = None,
 ) -> None:
-    """Write the files of a release beside its measurement."""
+    """Write the files of a release beside its measurement; workers may write most of many answers."""
     workload = release.workload
     columns: AnswerColumns | None = None
     if workload.queries <= asked.max_answers:
         columns = answer_columns(release)
-        errors = _write_answers(release, columns, folder, asked.csv, progress)
+        sliced = isinstance(release.measurement.estimates, SlicedEstimates) and columns.at is not None
+        if workers is not None and sliced and not asked.csv:
+            errors = _write_by(workers, release, columns, folder, progress)
+        else:
+            errors = _write_answers(release, columns, folder, asked.csv, progress)
         if release.series is not None:
             _write_new_answers(release, columns, folder)
     else:
@@ -228,7 +243,7 @@ def _write_answers(
 ) -> list[tuple[float, float]]:
     """Write the answers and return each group's sum of variances and largest variance."""
     errors, seen = largest_errors(release.workload)
-    schema = columns.schema.with_metadata({b"matrixdp": privacy_mark(release.private)})
+    schema = marked_schema(release, columns)
     batches = release.batches(release.workload.groups, columns, seen)
     done = 0
     # many small products: several threads would spend their time waiting for one another
@@ -236,7 +251,7 @@ def _write_answers(
         whole = (
             _parquet(folder / records.ANSWERS, schema)
             if columns.at is None
-            else _parted(folder, columns, schema)
+            else parted(folder, columns, schema)
         )
         sinks = [stack.enter_context(whole)]
         if csv:
@@ -248,6 +263,85 @@ def _write_answers(
             if progress is not None:
                 progress(done, release.workload.queries)
     return errors
+
+
+# Workers write the answers about areas one by one, some slices each, from the measurement in the folder.
+
+#: The number of their first file: sums over areas stand before them.
+_FIRST = 10_000
+_SHARES = "shares.npz"
+_DRAFTS = ".draft-"
+
+
+def _write_by(
+    workers: Workers, release: Release, columns: AnswerColumns, folder: Path, progress: Progress | None
+) -> list[tuple[float, float]]:
+    """Write the answers with workers, and return each group's sum of variances and largest variance."""
+    own, groups = release.measurement.estimates, release.workload.groups
+    assert isinstance(own, SlicedEstimates)
+    errors, seen = largest_errors(release.workload)
+    schema, done = marked_schema(release, columns), 0
+    with one_blas_thread(), parted(folder, columns, schema) as write:
+        for table in row_groups(release.rows_of(own.sums(groups), columns, seen), schema):
+            write(table)
+            done += table.num_rows
+    left = release.workload.queries - done
+    each = max(1, PART_ROWS * len(own.slices) // max(1, left))
+    parts = -(-len(own.slices) // each) if left else 0
+    try:
+        with private_folder(workers.where) as shared:
+            np.savez(shared / _SHARES, **{str(place): share for place, share in own.shares().items()})  # type: ignore[arg-type]
+            given = type(release), folder.absolute(), shared, release.confidence
+            write_part = partial(_write_part, given, each)
+            for number, found in enumerate(run(workers, write_part, parts)):
+                pairs = zip(errors, found, strict=True)
+                errors = [(one[0] + two[0], max(one[1], two[1])) for one, two in pairs]
+                if progress is not None:
+                    progress(done + left * (number + 1) // parts, release.workload.queries)
+    finally:
+        _read_by_worker.cache_clear()
+        for draft in folder.glob(f"{_DRAFTS}*"):  # of a worker that was killed
+            shutil.rmtree(draft, ignore_errors=True)
+    return errors
+
+
+#: What makes a release, the folders of the release and of what is shared, and the confidence of intervals.
+_Given = tuple["type[Release]", Path, Path, float]
+
+
+def _write_part(given: _Given, each: int, number: int) -> list[tuple[float, float]]:
+    """Write the answers about some slices, and return their errors; twice they are the same answers."""
+    release, columns, own = _read_by_worker(given)
+    folder = given[1]
+    errors, seen = largest_errors(release.workload)
+    schema, draft = marked_schema(release, columns), folder / f"{_DRAFTS}{secrets.token_hex(8)}"
+    some = own.alone(release.workload.groups, range(number * each, (number + 1) * each))
+    with one_blas_thread(), parted(draft, columns, schema, _FIRST + number) as write:
+        for table in row_groups(release.rows_of(some, columns, seen), schema):
+            write(table)
+    for path in draft.glob("*/*/*"):
+        target = folder / path.relative_to(draft)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+    shutil.rmtree(draft, ignore_errors=True)
+    return errors
+
+
+@lru_cache(maxsize=1)
+def _read_by_worker(given: _Given) -> tuple[Release, AnswerColumns, SlicedEstimates]:
+    """Return the release that a worker answers from, its columns, and estimates that know the shares."""
+    made, folder, shared, confidence = given
+    measurement, workload = load_measurement(folder / records.MEASUREMENT, lazily=True)
+    release, own = made(measurement, workload, confidence), measurement.estimates
+    assert isinstance(own, SlicedEstimates)
+    with np.load(shared / _SHARES) as shares:
+        known = {int(place): shares[place] for place in shares.files}
+    return release, answer_columns(release, parted=True), own.knowing(known)
+
+
+def marked_schema(release: Release, columns: AnswerColumns) -> pa.Schema:
+    """Return the columns of files of answers, marked as private or not."""
+    return columns.schema.with_metadata({b"matrixdp": privacy_mark(release.private)})
 
 
 def largest_errors(workload: Workload) -> tuple[list[tuple[float, float]], Callable[[int, Array], None]]:
@@ -319,10 +413,14 @@ def _parquet(path: Path, schema: pa.Schema, *sorted_by: str) -> AbstractContextM
 
 
 @contextmanager
-def _parted(folder: Path, columns: AnswerColumns, schema: pa.Schema) -> Iterator[_Write]:
-    """Yield a function that writes tables, each of one level, into files of that level."""
+def parted(folder: Path, columns: AnswerColumns, schema: pa.Schema, first: int = 0) -> Iterator[_Write]:
+    """Yield a function that writes tables, each of one level, into files of that level.
+
+    With the number of the first file one is written for each level, and others stay.
+    """
     assert columns.at is not None
-    shutil.rmtree(folder / records.ANSWERS_FOLDER, ignore_errors=True)  # of a run that was stopped
+    if not first:
+        shutil.rmtree(folder / records.ANSWERS_FOLDER, ignore_errors=True)  # of a run that was stopped
     schema = schema.remove(schema.get_field_index(LEVEL))
     area = columns.columns[columns.at[0]]
     with ExitStack() as every:
@@ -332,10 +430,10 @@ def _parted(folder: Path, columns: AnswerColumns, schema: pa.Schema) -> Iterator
         def put(table: pa.Table) -> None:
             level = level_of(table)
             assert level is not None
-            if level not in held or rows[level] + table.num_rows > PART_ROWS:
+            if level not in held or (not first and rows[level] + table.num_rows > PART_ROWS):
                 if level in held:
                     held[level][0].close()
-                path = folder / records.level_folder(level) / f"part-{parts[level]:05}.parquet"
+                path = folder / records.level_folder(level) / f"part-{first + parts[level]:05}.parquet"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 own = every.enter_context(ExitStack())
                 held[level] = own, own.enter_context(_parquet(path, schema, area))

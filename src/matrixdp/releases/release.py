@@ -62,7 +62,7 @@ from matrixdp.language.periods import changes, group_through
 from matrixdp.locks import folder_lock
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
-from matrixdp.plans import Analysis
+from matrixdp.plans import Analysis, Batch
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.privacy.persons import check_groups, check_persons, counts_persons
@@ -1542,13 +1542,24 @@ class Release(Displayed):
         passes = [tuple(groups)] if columns.at is not None else [(group,) for group in groups]
         before = 0
         for own in passes:
-            for place, first, asked, estimates in self.measurement.estimates.batches(own):
-                variances = self.analysis.variances(asked)
-                if seen is not None:
-                    seen(before + place, variances)
-                multipliers = self.intervals.multipliers((1.0, asked, EVERY))
-                yield from columns.batches(before + place, estimates, variances, multipliers, first)
+            found = self.measurement.estimates.batches(own)
+            placed = ((before + place, first, some, known) for place, first, some, known in found)
+            yield from self.rows_of(placed, columns, seen)
             before += len(own)
+
+    def rows_of(
+        self,
+        batches: Iterable[Batch],
+        columns: AnswerColumns,
+        seen: Callable[[int, Array], None] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows with the estimates that batches have; see `batches`."""
+        for place, first, asked, estimates in batches:
+            variances = self.analysis.variances(asked)
+            if seen is not None:
+                seen(place, variances)
+            multipliers = self.intervals.multipliers((1.0, asked, EVERY))
+            yield from columns.batches(place, estimates, variances, multipliers, first)
 
     def _table(self, groups: Sequence[Group], levels: bool = True) -> pa.Table:
         rows = sum(group.queries for group in groups)

@@ -41,6 +41,7 @@ from matrixdp.ledger import Entry, Ledger
 from matrixdp.ledger.database import clear_ended, running_path
 from matrixdp.locks import Lock, folder_lock, whole_path
 from matrixdp.measure.measurement import Measurement
+from matrixdp.measure.workers import Workers
 from matrixdp.privacy import Budget
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases.files import Progress, complete_release
@@ -167,6 +168,7 @@ class Transaction:
         max_answers: int = MAX_ANSWERS,
         key: SigningKey | None = None,
         progress: Progress | None = None,
+        workers: Workers | None = None,
     ) -> None:
         """Write the measurement first, so that it can be recovered, and then what follows from it."""
         release = release.in_language(None)
@@ -185,7 +187,7 @@ class Transaction:
         save_measurement(path, release.measurement, release.workload)
         if reservation is not None:
             reservation.measured(str(digest(path)))
-        complete_release(release, self.folder, asked, key, progress)
+        complete_release(release, self.folder, asked, key, progress, workers)
         self._written = release
 
     def released(self, out: Path) -> None:
@@ -209,6 +211,7 @@ def save_release(
     force: bool = False,
     key: SigningKey | None = None,
     progress: Progress | None = None,
+    workers: Workers | None = None,
 ) -> Path:
     """Write a release that was measured before as a folder that appears whole or not at all.
 
@@ -232,6 +235,9 @@ def save_release(
         Signs the release, as the last step before the folder takes its place; see `check_signature`.
     progress : callable, optional
         Is called with the number of answers written and the number of all.
+
+    workers : Workers, optional
+        Write many answers at levels of areas, in processes that see the folder.
 
     Returns
     -------
@@ -259,7 +265,7 @@ def save_release(
     True
     """
     with transaction(out, force=force, keep=False) as run:
-        run.write(release, csv=csv, max_answers=max_answers, key=key, progress=progress)
+        run.write(release, csv=csv, max_answers=max_answers, key=key, progress=progress, workers=workers)
     return Path(out)
 
 

@@ -104,7 +104,8 @@ def release(
     progress : callable, optional
         Is called with what is being done and, where it is known, the share of it that is done.
     workers : Workers, optional
-        Count and measure runs of areas, in processes here or on other machines.
+        Count and measure runs of areas, and write many answers about them, in processes here or on other
+        machines that see the table and `out` under the same paths.
 
     Returns
     -------
@@ -227,7 +228,7 @@ def release(
         )
         if run is not None:
             writing = counter("writing answers", progress)
-            run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)
+            run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing, workers=workers)
     return found
 
 
