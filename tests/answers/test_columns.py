@@ -75,3 +75,26 @@ def test_a_group_that_comes_twice_is_one_category() -> None:
     frame = _table({"a": 2}, mdp.marginals(1), mdp.marginals(0), prefixes, mdp.marginals(1)).to_pandas()
     assert list(frame["group"].cat.categories) == ["a", "total", "a: prefix"]
     assert list(frame["group"]) == ["a", "a", "total", "a: prefix", "a: prefix", "a", "a"]
+
+
+def test_rows_that_are_made_apart_have_the_texts_of_the_whole() -> None:
+    domain = mdp.Domain({"area": ["a", "b", "c", "d"], "sex": ["f", "m"], "age": 3})
+    workload = mdp.Workload(
+        domain,
+        mdp.marginals([["area", "sex"]]),
+        mdp.product(area={"sets": {"north": ["a", "b"], "south": ["c", "d"]}}, sex="identity"),
+        mdp.marginals([["sex", "age"], ["area", "age"]]),
+    )
+    groups = list(workload)
+    pieces = AnswerColumns(domain, groups)
+    found: list[list[pa.RecordBatch]] = [[] for _ in groups]
+    for first in range(0, max(group.queries for group in groups), 2):
+        for place, group in enumerate(groups):
+            if first < group.queries:
+                estimates = np.arange(first, first + 2, dtype=float)
+                found[place] += pieces.batches(place, estimates, np.ones(2), 1.0, first)
+    for place, group in enumerate(groups):
+        own = AnswerColumns(domain, groups)
+        estimates = np.arange(group.queries, dtype=float)
+        whole = own.batches(place, estimates, np.ones(group.queries), 1.0)
+        assert pa.Table.from_batches(found[place]).equals(pa.Table.from_batches(whole))
