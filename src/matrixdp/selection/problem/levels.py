@@ -275,6 +275,22 @@ def by_level(workload: Workload, levels: Levels) -> Workload:
     return Workload(domain, GivenGroups(tuple(groups)))
 
 
+def node_weights(levels: Levels, asked: Array) -> list[Array]:
+    """Return what every node of each level asks of every class; one row where all nodes ask the same.
+
+    Families beside the levels come after them.
+    """
+    found = []
+    for level in range(len(levels.groups) + len(levels.beside)):
+        pairs = [(own, asked[place]) for place, (at, own) in enumerate(levels.asked) if at == level]
+        if all((own == own[0]).all() for own, _ in pairs):
+            rows = [own[0] * classes for own, classes in pairs]
+            found.append(np.sum([np.zeros(asked.shape[1]), *rows], axis=0))
+        else:
+            found.append(np.sum([np.outer(own, classes) for own, classes in pairs], axis=0))
+    return found
+
+
 def tree_for(workload: Workload) -> Levels | None:
     """Return the levels of an attribute whose nodes get a precision each, or None where others win.
 
