@@ -480,9 +480,10 @@ class Block:
             return self.contract_tree(vectors, p)
         if self.kind == "tree":
             return self.contract_levels(vectors, p)
-        if self.kind == "row-trees":
-            raise ValueError("trees of rows with row factors")
-        columns, found = [*zip(*self.entries)] if self.within else sorted(set(zip(*self.entries))), []
+        if self.kind == "row-trees" and self.rows * self.columns > MOST_WORK:
+            raise MemoryError
+        entries = self.written() if self.kind == "row-trees" else self.entries
+        columns, found = [*zip(*entries)] if self.within else sorted(set(zip(*entries))), []
         if len(columns) * self.rows * len(vectors[0]) > MOST_WORK:
             raise MemoryError
         for column in columns:

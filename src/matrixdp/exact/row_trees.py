@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact.linear import Array, along_axes, outer
-from matrixdp.exact.matrices import AxisQueries, MeasuredMatrix
+from matrixdp.exact.matrices import AxisQueries, IntegerMatrix, MeasuredMatrix
 from matrixdp.exact.structured import MAX_WRITTEN_CELLS, merged_cells
 from matrixdp.exact.trees import TreeMatrix
 
@@ -62,13 +62,13 @@ class RowTrees(MeasuredMatrix):
     entries: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        own, count = self.entries, len(self.entries)
+        own = self.entries
         if own.ndim != 2 or not own.size or own.dtype != np.int64:
             raise NumericalError("trees of queries: expected integers, a row for each query")
-        if len(self.groups) != len(self.weights) or any(one.shape[1:] != (count,) for one in self.weights):
+        fit = len(self.groups) == len(self.weights) > 0
+        if not fit or any(one.shape[1:] != own.shape[:1] for one in self.weights):
             raise NumericalError("trees of queries: expected a weight of each query for each node")
-        if np.linalg.matrix_rank(own.astype(np.float64)) < count:
-            raise NumericalError("trees of queries: expected queries that are linearly independent")
+        _ = self._queries  # proves that they are independent
         squares = (tree.column_power_sum(2) for tree in self.trees)
         largest = np.abs(own).max(axis=1).tolist()
         if sum(one * entry**2 for one, entry in zip(squares, largest, strict=True)) >= _MOST_SQUARED:
@@ -87,9 +87,14 @@ class RowTrees(MeasuredMatrix):
         return tuple(found)
 
     @cached_property
+    def _queries(self) -> IntegerMatrix:
+        """The queries as columns."""
+        return IntegerMatrix(np.ascontiguousarray(self.entries.T))
+
+    @cached_property
     def _inverse(self) -> Array:
         """The pseudo-inverse of the queries, shape (cells, queries)."""
-        return np.linalg.pinv(self.entries.astype(np.float64))
+        return self._queries.solve(np.eye(self._queries.rows)).T
 
     # What it measures.
 

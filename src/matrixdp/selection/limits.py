@@ -141,6 +141,8 @@ class Limits:
     #: tree: cells of other attributes of which levels ask several kinds, up to which their rows have trees of
     #: their own. Such a bound takes 4 s for 21 cells on a tree of 3,195 nodes above its leaves.
     row_cells_of_trees: int = 64
+    #: The same: shares of rows at nodes, and entries of the matrices of nodes above the leaves.
+    row_entries_of_trees: int = 1 << 26
     #: marginals: larger ones are measured only if the workload asks for them.
     max_marginal_cells: int = 10_000_000
 

@@ -75,13 +75,17 @@ class Whole:
                 if share > 0.0:
                     own = found.setdefault(kept, np.zeros((len(levels.asked), *gram.shape)))
                     own[list(places)] += share * gram
+        tree, cells = Tree.of(levels.groups), math.prod(sizes.values())
+        entries = cells * max(len(found) * sum(tree.counts), cells * sum(tree.counts[:-1]))
+        if entries > LIMITS.row_entries_of_trees:
+            return None
         classes: dict[tuple[bytes, int], list[tuple[str, ...]]] = {}
         for kept, own in found.items():
             rank = math.prod(domain[name].size - 1 for name in kept)
             classes.setdefault((own.tobytes(), rank), []).append(kept)
         copies = np.array([len(own) * rank for (_, rank), own in classes.items()], dtype=np.float64)
         grams = np.stack([found[own[0]] for own in classes.values()])
-        kinds = Kinds(Tree.of(levels.groups), levels.asked, grams, copies)
+        kinds = Kinds(tree, levels.asked, grams, copies)
         rest = {one.name: one.size for one in domain.attributes}
         return cls(levels, names, kinds, tuple(map(tuple, classes.values())), rest)
 

@@ -104,8 +104,9 @@ def select_tree(
         raise WorkloadError("every query of the workload is zero: there is nothing to measure")
     progress("sharing the privacy cost among the nodes", None)
     copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
-    largest = np.array([one.asked.max() for one in classes])
-    by_class = np.stack([one.asked for one in classes], axis=1) / largest
+    by_node = np.stack([one.asked for one in classes], axis=1) / levels.totals[:, None]
+    largest = by_node.max(axis=0)
+    by_class = by_node / largest
     tree, weights, beside = _nodes(levels, by_class)
     losses = copies**2 * largest
     shares = tree_shares(tree, weights, losses, beside=beside)

@@ -7,7 +7,8 @@ Gram matrix Q at node v is the weight b^r' Q b^r, b^r the columns of B^+. A reco
 the sum of theta_(v,r) b_rj^2 over rows r and the path of l.
 
 Rows. On a regular tree the optimum is known (docs/mathematics.md, section 11): matrices X_k for the levels,
-and a distribution a over cells. Two of them are diagonal by one congruence, which is B.
+and a distribution a over cells. Two of them are diagonal by one congruence, which is B, or where a descent of
+the error of rows on that tree starts.
 
 Steps. With prices p(l, j) of what records cost, the majorizer of `gram.trees` is least at theta_(v,r) in
 proportion to theta_0 (loss g_(v,r) / c_(v,r))^(1/2), c_(v,r) the sum of p(l, j) b_rj^2 below v. Prices rise
@@ -20,7 +21,6 @@ makes all leaves diagonal, so that only inner nodes have matrices.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -28,6 +28,7 @@ from typing import final
 import numpy as np
 
 from matrixdp.exact.linear import Array
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.trees import (
     _ROUNDING,
     _WIDEST,
@@ -49,6 +50,8 @@ _STEPS, _POWER = 30, 3
 _REGULAR_STEPS, _REGULAR_GAP = 200, 1e-4
 #: Eigenvalues below this, relative to the largest, are rounding errors.
 _RANK = 1e-9
+#: Of what is asked of rows on average, the part that is added to each in a descent.
+_SMOOTHED, _EFFORT = 1e-5, Effort(1_000, 1e-10)
 #: By how much a bound is lowered, relative to it, for the rounding of its matrices.
 _LOWERED = 1e-6
 
@@ -132,25 +135,43 @@ def _roots(scale: Array, forms: Array) -> Array:
 
 
 def _rows(forms: Array, strategies: Array, ranks: Array, cells: Array) -> Array:
-    """Return the rows of the congruence of two strategies with which a regular tree has the least error."""
-    found: Array | None = None
-    least = math.inf
-    spectra = [np.linalg.eigh(own) for own in strategies]
-    supports = [values > _RANK * values[-1] if values[-1] > 0.0 else values > 0.0 for values, _ in spectra]
+    """Return the rows of a congruence of two strategies with which a regular tree has the least error.
+
+    Where levels ask more kinds than two, a descent from them may have less.
+    """
+    values, vectors = np.linalg.eigh(strategies[0])
+    kept = values > _RANK * values[-1]
+    span, found = vectors[:, kept].T, list[Array]()
+    inside, within = span @ strategies @ span.T, (span @ forms @ span.T, ranks, (span * cells) @ span.T)
     for one, other in itertools.permutations(range(len(forms)), 2):
-        (values, vectors), kept = spectra[one], supports[one]
-        if kept.sum() < supports[0].sum():
-            continue
-        root = vectors[:, kept] * np.sqrt(values[kept])
-        inverse = vectors[:, kept] / np.sqrt(values[kept])
-        turned = np.linalg.eigh(inverse.T @ strategies[other] @ inverse)[1]
-        rows, columns = turned.T @ root.T, inverse @ turned
-        asked = np.einsum("ir,kij,jr->kr", columns, forms, columns)
-        error = float(np.sqrt(rows**2 @ cells) @ (ranks @ np.sqrt(np.maximum(asked, 0.0))))
-        if error < least * (1.0 - _RANK):
-            found, least = rows, error
-    assert found is not None
-    return found
+        values, vectors = np.linalg.eigh(inside[one])
+        if values[0] > _RANK * values[-1]:
+            inverse = vectors / np.sqrt(values)
+            found.append(inverse @ np.linalg.eigh(inverse.T @ inside[other] @ inverse)[1])
+    errors = [_regular_error(own, *within)[0] for own in found]
+    best = found[int(np.argmin(np.round(np.array(errors) / min(errors), 9)))]
+    smooth = (*within, _SMOOTHED * np.einsum("ir,kij,jr->k", best, within[0], best)[:, None] / len(best))
+    free = descend(lambda point: _regular_error(point.reshape(best.shape), *smooth), best, _EFFORT)
+    if _regular_error(free, *within)[0] < (1.0 - LIMITS.rules_worthwhile) * min(errors):
+        best = free
+    return np.asarray(np.linalg.inv(best) @ span)
+
+
+def _regular_error(
+    inverse: Array, forms: Array, ranks: Array, cells: Array, least: Array | float = 0.0
+) -> tuple[float, Array]:
+    """Return the root of the error of rows on a regular tree, given their inverse, and its gradient.
+
+    ``cells`` is the Gram matrix of what cells cost; ``least`` keeps slopes finite where a row is not asked.
+    """
+    rows, asked = np.linalg.inv(inverse), forms @ inverse
+    roots = np.sqrt(np.maximum(np.einsum("kir,ir->kr", asked, inverse), 0.0) + least)
+    costs = rows @ cells
+    norms, errors = np.sqrt(np.einsum("ri,ri->r", costs, rows)), ranks @ roots
+    shares = np.divide(ranks[:, None], roots, out=np.zeros_like(roots), where=roots > 0.0)
+    slopes = np.einsum("kr,kir->ir", shares, asked) * norms
+    slopes -= rows.T @ ((errors / norms)[:, None] * costs) @ rows.T
+    return float(norms @ errors), slopes.ravel()
 
 
 def row_shares(
@@ -233,19 +254,15 @@ def kinds_bound(kinds: Kinds, prices: Array, cells: Array) -> float | None:
 
 def _forms(kinds: Kinds, grams: Array) -> list[list[tuple[Array, Array]]]:
     """Return the weights of nodes, by their places, and Gram matrices of each level that a class asks."""
-    tree = kinds.tree
-    found: list[list[tuple[Array, Array]]] = [[] for _ in tree.counts]
+    found: list[list[tuple[Array, Array]]] = [[] for _ in kinds.tree.counts]
     for (level, weights), gram in zip(kinds.asked, grams, strict=True):
-        if not gram.any() or not weights.any():
-            continue
-        if (weights == weights[0]).all():
-            even = [own for own in found[level] if (own[0] == 1.0).all()]
-            for own in even:
-                found[level].remove(own)
-            gram, weights = weights[0] * gram + sum(own for _, own in even), np.ones_like(weights)
-        found[level].append((weights[tree.order[level]], gram))
+        if gram.any() and weights.any():
+            found[level].append((weights[kinds.tree.order[level]], gram))
     while found and not found[-1]:
         found.pop()
+    if found and all((weights == weights[0]).all() for weights, _ in found[-1]):
+        total = np.sum([weights[0] * gram for weights, gram in found[-1]], axis=0)
+        found[-1] = [(np.ones_like(found[-1][0][0]), total)]
     return found
 
 
