@@ -70,14 +70,6 @@ _NO_ROW_TREES: list[tuple[list[list[int]], list[Any], Any]] = [
     ([[0, 1]], [[[2**29], [1]]], [[4, 1]]),
 ]
 _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
-    *(
-        (
-            "not-converged",
-            "",
-            calling(RowTrees, tuple(map(np.array, levels)), tuple(map(np.array, own)), np.array(entries)),
-        )
-        for levels, own, entries in _NO_ROW_TREES
-    ),
     *(("not-converged", "", calling(IntegerMatrix, np.array(rows))) for rows in _SINGULAR),
     ("not-converged", "", lambda: IntegerMatrix(np.eye(2, dtype=np.int32))),
     ("not-converged", "", lambda: IntegerMatrix(np.array([[1, 0, 0], [0, 1, 0]]))),
@@ -119,6 +111,14 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
             calling(TreeMatrix, (_HALVES,), (np.array([1, 1]),), tuple(map(np.array, areas)), tuple(own)),
         )
         for areas, own in _NOT_BESIDE
+    ),
+    *(
+        (
+            "not-converged",
+            "",
+            calling(RowTrees, tuple(map(np.array, levels)), tuple(map(np.array, own)), np.array(entries)),
+        )
+        for levels, own, entries in _NO_ROW_TREES
     ),
 ]
 REFUSALS = numbered("exact", _ROWS)

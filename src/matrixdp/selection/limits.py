@@ -139,7 +139,7 @@ class Limits:
     #: searches are fast.
     most_unpaired: int = 100
     #: tree: cells of other attributes of which levels ask several kinds, up to which their rows have trees of
-    #: their own. Such a bound takes 4 s for 21 cells on a tree of 3,195 nodes above its leaves.
+    #: their own; the bound has a matrix of as many rows for each node above the leaves.
     row_cells_of_trees: int = 64
     #: The same: shares of rows at nodes, and entries of the matrices of nodes above the leaves.
     row_entries_of_trees: int = 1 << 26
