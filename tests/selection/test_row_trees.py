@@ -1,6 +1,7 @@
 """Levels that ask several kinds of queries on another attribute, against the optimum of the whole table."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.gram.row_trees import Kinds, kinds_bound
 from matrixdp.selection.gram.trees import Tree
 from matrixdp.selection.limits import override
+from matrixdp.selection.problem.gather_groups import GivenGroups
 from tests.selection.test_tree import Groups, error, ragged, sets
 
 AGES = {"P": "prefix", "I": "identity", "B": {"ranges": [[0, 1], [2, 3], [4, 5]]}}
@@ -146,6 +148,16 @@ def test_one_strategy_where_it_is_as_good_or_the_plan_is_cut(monkeypatch: pytest
     assert measured(cut.plan) == {TreeMatrix}
     assert cut.certificate.lower_bound == whole.certificate.lower_bound
     assert cut.certificate.loss > whole.certificate.loss
+
+
+def test_no_rows_and_no_bound_where_single_ages_weigh_differently() -> None:
+    workload = asked(ragged(8, (1, 4, 12, 110)), "PPII", 6)
+    [*others, last] = workload.groups
+    weights = np.tile([9.0, 1.0, 1.0, 1.0, 1.0, 1.0], 110)
+    given = Workload(workload.domain, GivenGroups((*others, replace(last, query_weights=weights))))
+    found = select(given, noise=GAUSSIAN, mechanism="tree")
+    assert measured(found.plan) == {TreeMatrix}
+    assert found.certificate.lower_bound is None
 
 
 def dense_forms(kinds: Kinds, leaves: int) -> np.ndarray:
