@@ -1,6 +1,7 @@
 """Every area of a nation: selection, whole releases, and whole numbers.
 
 python benchmarks/areas.py selection
+python benchmarks/areas.py kinds
 python benchmarks/areas.py release SMALLEST RECORDS [FOLDER]    marginals in every area down to these
 python benchmarks/areas.py integers
 
@@ -35,6 +36,7 @@ from matrixdp.measure.measurement import measure
 from matrixdp.model.tables import IntegerTable
 from matrixdp.releases.release import Release
 from matrixdp.selection.gram.trees import Tree, tree_loss, tree_shares
+from matrixdp.selection.limits import override
 from matrixdp.sources.base import Request, Source
 
 __all__ = ["WAYS", "WORKLOADS"]
@@ -267,6 +269,45 @@ def _overall(classes: _Classes, errors: Sequence[float]) -> float:
     return math.sqrt(float((many * np.square(errors)).sum() / many.sum()))
 
 
+#: What levels ask of ages, from the nation down, and whether all areas of a level weigh as much as one.
+KINDS: dict[str, tuple[tuple[str | None, ...], bool]] = {
+    "prefixes down to counties, single ages": (("prefix", "prefix", "prefix", "identity"), False),
+    "the same, weight 1/areas": (("prefix", "prefix", "prefix", "identity"), True),
+    "single ages down to states, prefixes": (("identity", "identity", "prefix", "prefix"), False),
+    "prefixes, single ages in counties, totals, weight 1/areas": (
+        ("prefix", "prefix", "identity", None),
+        True,
+    ),
+}
+
+
+def kinds(name: str) -> dict[str, Any]:
+    """Return how far levels that ask several kinds of ages are above the bound, with rows and without."""
+    (asked, weighted), nation = KINDS[name], Nation.down_to("tract")
+    entries = []
+    for groups, ages, areas in zip(nation.groups, asked, nation.counts, strict=True):
+        order, ends = np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]
+        own: dict[str, Any] = {} if ages is None else {"age": ages}
+        if areas > 1:
+            own["area"] = {"sets": [codes.tolist() for codes in np.split(order, ends)]}
+        entries.append(mdp.product(**own, weight=nation.counts[-1] / areas if weighted else 1.0))
+    workload = mdp.Workload(mdp.Domain({"area": nation.counts[-1], "age": OTHERS["age"]}), *entries)
+    begun = time.process_time()
+    certificate = mdp.select(workload, noise="gaussian").certificate
+    taken, peak = time.process_time() - begun, peak_memory_mb()
+    with override(row_cells_of_trees=0):
+        alone = mdp.select(workload, noise="gaussian").certificate
+    bound = certificate.lower_bound
+    assert bound is not None
+    return {
+        "queries": workload.queries,
+        "gap": math.sqrt(certificate.loss / bound) - 1,
+        "one strategy": math.sqrt(alone.loss / bound) - 1,
+        "cpu_seconds": taken,
+        "peak_mb": peak,
+    }
+
+
 # Releases.
 
 
@@ -420,14 +461,16 @@ def _own_process(*arguments: str) -> dict[str, Any]:
 
 
 def main(what: str, *given: str) -> None:
-    if what == "selection":
+    if what in ("selection", "kinds") and not given:
         rows: dict[str, dict[str, Any]] = {}
-        for name in WORKLOADS:
-            rows[name] = _own_process("select", name)
+        for name in WORKLOADS if what == "selection" else KINDS:
+            rows[name] = _own_process("select" if what == "selection" else "kinds", name)
             print(f"  {name}: {rows[name]}", file=sys.stderr, flush=True)
             emit({"rows": rows})
     elif what == "select":
         emit(select(*given))
+    elif what == "kinds":
+        emit(kinds(*given))
     elif what == "release":
         row = released(given[0], int(given[1]), Path(given[2]) if given[2:] else None)
         # what the release took, in place of what the check against the records took

@@ -14,7 +14,7 @@ from values import plain, share, table
 __all__ = ["AREAS", "areas_page"]
 
 #: The parts that the page shows.
-AREAS = ("areas-selection", "areas-counties", "areas-tracts", "areas-integers")
+AREAS = ("areas-selection", "areas-kinds", "areas-counties", "areas-tracts", "areas-integers")
 #: Workloads of the picture and of the table by level.
 _SHOWN = ("3-, 3-, 2-, 1-way", "4-, 3-, 2-, 1-way, weight 1/areas")
 _EPSILON = "counts of areas, epsilon 1"
@@ -39,6 +39,7 @@ def areas_page(parts: dict[str, dict[str, Any]], out: Path) -> list[str]:
         "The [guide](../howto/publish-for-every-area.md) shows how to make such a release.",
         "",
         *_selection(selection, out),
+        *(_kinds(parts["areas-kinds"]["figures"]["rows"]) if "areas-kinds" in parts else []),
         *_releases(releases),
     ]
     if "areas-integers" in parts:
@@ -127,6 +128,30 @@ def _selection(rows: dict[str, dict[str, Any]], out: Path) -> list[str]:
         "",
         "With equal weights the many queries of tracts decide, and the nation gets the more noise, though "
         "little beside its counts. A weight of 1/areas lets all areas of a level count as one.",
+        "",
+    ]
+
+
+def _kinds(rows: dict[str, dict[str, Any]]) -> list[str]:
+    lines = [
+        [
+            name,
+            f"{row['queries']:,}",
+            f"{100 * row['one strategy']:.2f}%",
+            f"{100 * row['gap']:.2f}%",
+            plain(row["cpu_seconds"], 2),
+            f"{row['peak_mb']:,.0f} MB",
+        ]
+        for name, row in rows.items()
+    ]
+    return [
+        "### Several kinds of queries",
+        "",
+        "Cumulative counts of age in some levels, single ages in others: RMSE above a lower bound on all "
+        "strategies. *One strategy* for age has precisions by area; *matrixdp* measures several combinations "
+        "of ages, each with precisions of its own in every area, where that has less error.",
+        "",
+        *table(["workload", "queries", "one strategy", "matrixdp", "seconds", "peak memory"], lines),
         "",
     ]
 

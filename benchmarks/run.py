@@ -172,6 +172,7 @@ PARTS = [
     ),
     Part("persons", "persons with several records, mu = 1, and discovery, epsilon 1", ["persons.py"]),
     Part("areas-selection", "marginals in every area of a nation: errors", ["areas.py", "selection"]),
+    Part("areas-kinds", "several kinds of ages in every area of a nation: errors", ["areas.py", "kinds"]),
     *(
         Part(f"areas-{name}", f"a release of marginals in {many}", ["areas.py", "release", level, "1000000"])
         for name, many, level in (

@@ -25,6 +25,7 @@ from matrixdp.privacy.conversions import epsilon_of_gdp
 from matrixdp.selection.registry import MECHANISMS, DataDependent
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
+from tests.exact.test_row_trees import random_row_trees
 from tests.exact.test_trees import random_tree
 from tests.forging import flip, forge_measurement, forge_record, put
 from tests.independent import PROGRAM, found, run, verifier
@@ -199,7 +200,9 @@ def array(values: np.ndarray, dtype: str = "<i4") -> tuple[tuple[int, ...], str,
 @st.composite
 def matrices(draw: st.DrawFn) -> tuple[Any, np.ndarray]:
     """A matrix as the program reads it, and written out."""
-    kind = draw(st.sampled_from(["identity", "centered", "integer", "grid-tree", "merged", "tree"]))
+    kind = draw(
+        st.sampled_from(["identity", "centered", "integer", "grid-tree", "merged", "tree", "row-trees"])
+    )
     size = draw(st.integers(1, 4))
     if kind in ("identity", "centered"):
         eye = np.eye(size, dtype=np.int64)
@@ -223,6 +226,17 @@ def matrices(draw: st.DrawFn) -> tuple[Any, np.ndarray]:
         assert [block.column_sums(p) for p in (1, 2)] == [tree.column_sums(p).tolist() for p in (1, 2)]
         assert verifier.divisor([block], None) == tree.divisor
         return block, tree.written()
+    if kind == "row-trees":
+        random = np.random.default_rng(draw(st.integers(0, 99)))
+        trees = random_row_trees(random, whole=draw(st.booleans()))
+        named = {"entries": array(trees.entries)}
+        for key in ("groups", "weights"):
+            named |= {f"{key} {place}": array(one) for place, one in enumerate(getattr(trees, key))}
+        form = {key: [name for name in named if name.split()[0] == key] for key in ("groups", "weights")}
+        block = verifier.Block({"kind": kind, **form, "entries": "entries"}, named)
+        assert block.written() == trees.written().tolist()
+        assert [block.column_sums(p) for p in (1, 2)] == [trees.column_sums(p).tolist() for p in (1, 2)]
+        return block, trees.written()
     rows = draw(st.lists(st.lists(st.integers(-5, 5), min_size=size, max_size=size), min_size=1, max_size=4))
     entries = np.array(rows, dtype=np.int64)
     if kind == "integer":

@@ -50,10 +50,12 @@ answers are on, for whole records, without row factors or a series. All else is 
 A block may be a *tree*: for each level, coarse to fine, the node that each value lies in and an integer
 weight of each node; a row is the sum over the values of a node, times its weight. Families of areas that cut
 across these levels are more of such rows: what follows needs no nesting, only that a value lies in one node
-of each level and in one area of each family. How much a record costs
+of each level and in one area of each family. Rows over further attributes may be summed over nodes with
+weights of their own, each over a tree (`row-trees`): the values are then cells of all these attributes, and a
+row of the matrix is such a row at the values of a node, times its weight there. How much a record costs
 there depends on its value l. So where parts measure trees over one and the same attributes, each in one block
-and without row factors, they count together: with s_k(l) the sum of the p-th powers of the weights of the
-nodes that l lies in, times the largest sums of the other blocks,
+and without row factors, they count together: with s_k(l) the sum of the p-th powers of the entries of
+column l, such as the weights of the nodes that l lies in, times the largest sums of the other blocks,
 
     cost = largest over l of the sum over k of s_k(l) / b_k^p,
 
@@ -256,6 +258,10 @@ def answers(header, arrays):
 # ---- sensitivities
 
 
+#: Kinds of matrices that sum over the nodes of trees of values.
+TREES = ("tree", "row-trees")
+
+
 class Block:
     """A matrix of integers.
 
@@ -266,8 +272,9 @@ class Block:
     their order, with the noise of a walk; `block-walk`: those inside blocks of values and those of the
     blocks, each times a weight; `tree-walk`: the sums of a matrix over the nodes of trees and those
     below them, with walks up to the roots; `grid-tree`: the sums over the rectangles of each level
-    of a tree over a grid of two attributes, times its weight; or `tree`: the sums over the nodes of
-    each level of a tree of values, and over areas beside it, each times its weight.
+    of a tree over a grid of two attributes, times its weight; `tree`: the sums over the nodes of
+    each level of a tree of values, and over areas beside it, each times its weight; or `row-trees`: rows
+    of integers over other attributes, each times the sums over the nodes of a tree with weights of its own.
     """
 
     def __init__(self, form, arrays):
@@ -283,6 +290,8 @@ class Block:
             self.read_trees(form, arrays)
         elif self.kind == "tree":
             self.read_levels(form, arrays)
+        elif self.kind == "row-trees":
+            self.read_row_trees(form, arrays)
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
@@ -374,9 +383,36 @@ class Block:
             raise ValueError("a tree of values without a node for each value and a weight for each node")
         self.rows = sum(weight > 0 for own in weights for weight in own)
 
+    def read_row_trees(self, form, arrays):
+        """Read rows of integers over other attributes, and for each the weights of the nodes of a tree."""
+        (count, self.cells), _, _ = array = arrays.pop(form["entries"])
+        flat = integers(array)
+        self.entries = [flat[place : place + self.cells] for place in range(0, len(flat), self.cells)]
+        groups, weights = ([arrays.pop(name) for name in form[key]] for key in ("groups", "weights"))
+        if len(groups) != len(weights) or not groups or any(own[0][1:] != (count,) for own in weights):
+            raise ValueError("trees of rows without a weight of each row for each node")
+        self.groups, self.weights = [*map(integers, groups)], []
+        for group, flat in zip(self.groups, map(integers, weights)):
+            nodes = [flat[place : place + count] for place in range(0, len(flat), count)]
+            if len(group) != len(self.groups[0]) or set(group) != set(range(len(nodes))) or min(flat) < 0:
+                raise ValueError("trees of rows without a node for each value")
+            self.weights.append(nodes)
+        self.columns = len(self.groups[0]) * self.cells
+        self.rows = sum(weight > 0 for nodes in self.weights for node in nodes for weight in node)
+
     def column_sums(self, p):
-        """Return for each value the sum of |entry|^p over the nodes of a tree that it lies in."""
-        return [sum(own[group[cell]] ** p for group, own in self.levels) for cell in range(self.columns)]
+        """Return for each cell the sum of |entry|^p over the nodes of trees that it lies in."""
+        if self.kind == "tree":
+            return [sum(own[group[cell]] ** p for group, own in self.levels) for cell in range(self.columns)]
+        known, found = {}, []
+        for value in zip(*self.groups):
+            path = [nodes[node] for nodes, node in zip(self.weights, value)]
+            sums = tuple(sum(weight**p for weight in own) for own in zip(*path))
+            if sums not in known:
+                pairs = [*zip(sums, self.entries)]
+                known[sums] = [sum(own * abs(row[j]) ** p for own, row in pairs) for j in range(self.cells)]
+            found += known[sums]
+        return found
 
     def read_entries(self, form, arrays):
         """Read a matrix that is written out; each has arrays of its own, so that none is read twice."""
@@ -396,7 +432,7 @@ class Block:
             return (self.rows - 1) ** p + self.rows - 1
         if self.kind == "grid-tree":
             return sum(weight**p for weight in self.weights)
-        if self.kind == "tree":
+        if self.kind in TREES:
             return max(self.column_sums(p))
         sums = [0] * len(self.entries[0])
         for row in self.entries:
@@ -431,6 +467,14 @@ class Block:
                 for group, weights in self.levels
                 for node, weight in enumerate(weights)
                 if weight
+            ]
+        if self.kind == "row-trees":
+            return [
+                [own[node][place] * (node == other) * entry for other in group for entry in row]
+                for place, row in enumerate(self.entries)
+                for group, own in zip(self.groups, self.weights)
+                for node in range(len(own))
+                if own[node][place]
             ]
         if self.kind != "grid-tree":
             return self.entries
@@ -475,7 +519,10 @@ class Block:
             return self.contract_tree(vectors, p)
         if self.kind == "tree":
             return self.contract_levels(vectors, p)
-        columns, found = [*zip(*self.entries)] if self.within else sorted(set(zip(*self.entries))), []
+        if self.kind == "row-trees" and self.rows * self.columns > MOST_WORK:
+            raise MemoryError
+        entries = self.written() if self.kind == "row-trees" else self.entries
+        columns, found = [*zip(*entries)] if self.within else sorted(set(zip(*entries))), []
         if len(columns) * self.rows * len(vectors[0]) > MOST_WORK:
             raise MemoryError
         for column in columns:
@@ -741,9 +788,9 @@ def by_value(header, matrices, p):
     trees = {}
     for place, part in enumerate(header["plan"]["parts"]):
         blocks = [(tuple(at), matrices[i]) for at, i in part["blocks"]]
-        own = [block for block in blocks if block[1].kind == "tree"]
+        own = [block for block in blocks if block[1].kind in TREES]
         if len(own) == 1 and part.get("multipliers") is None:
-            others = math.prod(block.largest_sum(p) for _, block in blocks if block.kind != "tree")
+            others = math.prod(block.largest_sum(p) for _, block in blocks if block.kind not in TREES)
             trees[place] = own[0][0], [others * own for own in own[0][1].column_sums(p)]
     if len({at for at, _ in trees.values()}) != 1:
         return []

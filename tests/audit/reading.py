@@ -32,7 +32,7 @@ class ReadPart:
     multipliers: Integers | None
     variance: float
     under_radius: bool = False
-    tree: int | None = None  # the position of the attribute whose nodes a block sums over
+    tree: tuple[int, ...] | None = None  # the positions of the attributes of a block that sums over nodes
 
     @property
     def order(self) -> list[int]:
@@ -109,14 +109,14 @@ class ReadFile:
     def cost(self) -> Fraction:
         """Return the cost, recomputed as docs/measurement.md says it is: parts add up, each rounded up.
 
-        With trees over one attribute they add up for each of its values.
+        With trees over one block of attributes they add up for each of its cells.
         """
         trees = {part.tree for part, _ in self.charged if part.tree is not None}
         values: Any = 0
         for part, scale in self.charged:
             sums = part.column_sums(self.norm)
             if len(trees) == 1 and part.tree is not None:
-                axis = part.positions.index((part.tree,))
+                axis = part.positions.index(part.tree)
                 own = [int(sums.take(value, axis).max()) for value in range(sums.shape[axis])]
             else:
                 own = [int(sums.max())]
@@ -194,6 +194,14 @@ def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int
                 level = (arrays[nodes] == np.arange(count)[:, None]) * own[:, None]
                 rows.append(level[own > 0].astype(np.int64))
         return np.concatenate(rows)
+    if form["kind"] == "row-trees":
+        rows = []
+        for place, query in enumerate(arrays[form["entries"]].astype(np.int64)):
+            for nodes, weights in zip(form["groups"], form["weights"], strict=True):
+                for node in np.flatnonzero(arrays[weights][:, place]):
+                    weight = int(arrays[weights][node, place])
+                    rows.append(np.outer(arrays[nodes] == node, weight * query).ravel())
+        return np.array(rows)
     if form["kind"] == "centered":
         size = int(form["size"])
         return size * np.eye(size, dtype=np.int64) - 1
@@ -223,10 +231,11 @@ def _grid_tree(sizes: list[int], branching: int, weights: list[int]) -> Integers
     return np.concatenate(rows)
 
 
-def _tree(row: dict[str, Any], forms: list[dict[str, Any]]) -> int | None:
-    """Return the position of the attribute of a part's one tree; None without one, or with row factors."""
-    trees = [positions for positions, place in row["blocks"] if forms[place]["kind"] == "tree"]
-    return trees[0][0] if len(trees) == 1 and "multipliers" not in row else None
+def _tree(row: dict[str, Any], forms: list[dict[str, Any]]) -> tuple[int, ...] | None:
+    """Return the positions of a part's one block with trees; None without one, or with row factors."""
+    kinds = ("tree", "row-trees")
+    trees = [tuple(positions) for positions, place in row["blocks"] if forms[place]["kind"] in kinds]
+    return trees[0] if len(trees) == 1 and "multipliers" not in row else None
 
 
 def read(path: Path) -> ReadFile:

@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact import DeficientMatrix, GridTree, IntegerMatrix, MergedMatrix, TreeMatrix, apply_kronecker
+from matrixdp.exact import (
+    DeficientMatrix,
+    GridTree,
+    IntegerMatrix,
+    MergedMatrix,
+    RowTrees,
+    TreeMatrix,
+    apply_kronecker,
+)
 from tests.refusals import calling, numbered
 
 _ONE = np.array(1)
@@ -48,6 +56,18 @@ _NOT_BESIDE: list[tuple[list[list[int]], list[NDArray[Any]]]] = [
     ([[0, 0, 0]], [np.array([2**16])]),
     ([[0, 0]], [np.array([1])]),
     ([[0, 0, 0]], [np.array([1, 1])]),
+]
+#: Levels, weights and entries of trees of queries that are none.
+_NO_ROW_TREES: list[tuple[list[list[int]], list[Any], Any]] = [
+    ([], [], [[1]]),
+    ([[0, 1]], [[[1], [1]]], 1),
+    ([[0, 1]], [[[1], [1]]], [[1.0]]),
+    ([[0, 1]], [[[1, 1], [1, 1]]], [[1, 2]]),
+    ([[0, 1]], [[[1, 1], [1, 1]]], [[1, 2], [2, 4]]),
+    ([[0, 1]], [[[1, 0], [1, 0]]], [[1, 0], [0, 1]]),
+    ([[0, 1]], [[[1], [0]]], [[1, 2]]),
+    ([[1, 0]], [[[1], [1]]], [[1, 2]]),
+    ([[0, 1]], [[[2**29], [1]]], [[4, 1]]),
 ]
 _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     *(("not-converged", "", calling(IntegerMatrix, np.array(rows))) for rows in _SINGULAR),
@@ -91,6 +111,14 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
             calling(TreeMatrix, (_HALVES,), (np.array([1, 1]),), tuple(map(np.array, areas)), tuple(own)),
         )
         for areas, own in _NOT_BESIDE
+    ),
+    *(
+        (
+            "not-converged",
+            "",
+            calling(RowTrees, tuple(map(np.array, levels)), tuple(map(np.array, own)), np.array(entries)),
+        )
+        for levels, own, entries in _NO_ROW_TREES
     ),
 ]
 REFUSALS = numbered("exact", _ROWS)

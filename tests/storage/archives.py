@@ -15,7 +15,7 @@ import numpy as np
 
 import matrixdp as mdp
 from matrixdp.domain import OutOfDomain
-from matrixdp.exact import IntegerMatrix, MergedMatrix, TreeMatrix
+from matrixdp.exact import IntegerMatrix, MergedMatrix, RowTrees, TreeMatrix
 from matrixdp.measure.measurement import Measurement, measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plans import Block, Direct, Part, Plan
@@ -163,6 +163,14 @@ def levels() -> Plan:
     nested, across = (np.array([0, 0, 0]), np.array([0, 1, 0])), (np.array([0, 1, 0]),)
     tree = TreeMatrix(nested, (np.array([3]), np.array([1, 2])), across, (np.array([0, 2]),))
     return Direct(mdp.Domain({"a": 3}), (Part(("a",), (Block(("a",), tree),), 20.0),), GAUSSIAN)
+
+
+@cache
+def row_trees() -> Plan:
+    nested, entries = (np.array([0, 0]), np.array([0, 1])), np.array([[1, 1, 1], [0, 2, -1]])
+    trees = RowTrees(nested, (np.array([[3, 1]]), np.array([[1, 0], [2, 0]])), entries)
+    part = Part(("a", "b"), (Block(("a", "b"), trees),), 200.0)
+    return Direct(mdp.Domain({"a": 2, "b": 3}), (part,), GAUSSIAN)
 
 
 @cache

@@ -300,6 +300,10 @@ def of_levels(change: Callable[[Header], object]) -> Callable[[Path], object]:
     return lambda folder: reread(archives.levels(), folder, lambda form: change(form["matrices"][0]))
 
 
+def of_row_trees(change: Callable[[Header], object]) -> Callable[[Path], object]:
+    return lambda folder: reread(archives.row_trees(), folder, lambda form: change(form["matrices"][0]))
+
+
 def of_merged(change: Callable[[Header], object]) -> Callable[[Path], object]:
     return lambda folder: reread(archives.merged(), folder, lambda form: change(form["matrices"][0]))
 
@@ -333,6 +337,12 @@ _PLANS: list[Callable[[Path], Any]] = [
     of_levels(lambda form: form["groups"].append(form["groups"][0])),
     of_levels(lambda form: form.update(weights=["none"])),
     of_levels(lambda form: form.pop("groups")),
+    of_row_trees(lambda form: form["groups"].reverse()),
+    of_row_trees(lambda form: form["weights"].pop()),
+    of_row_trees(lambda form: form.update(groups=[], weights=[])),
+    of_row_trees(lambda form: form.update(entries=form["groups"][0])),
+    of_row_trees(lambda form: form.update(entries=form["weights"][0])),
+    of_row_trees(lambda form: form.pop("entries")),
 ]
 
 

@@ -9,6 +9,7 @@ from matrixdp.exact.matrices import IdentityMatrix as IdentityMatrix
 from matrixdp.exact.matrices import IntegerMatrix as IntegerMatrix
 from matrixdp.exact.matrices import MeasuredMatrix as MeasuredMatrix
 from matrixdp.exact.matrices import RangeMatrix as RangeMatrix
+from matrixdp.exact.row_trees import RowTrees as RowTrees
 from matrixdp.exact.structured import GridTree as GridTree
 from matrixdp.exact.structured import MergedMatrix as MergedMatrix
 from matrixdp.exact.trees import TreeMatrix as TreeMatrix

@@ -60,7 +60,7 @@ class Workers:
         it returned, in order: ``concurrent.futures.ProcessPoolExecutor().map``, that of a Dask client,
         ``client.get_executor().map``, or what `Workers.spark` makes.
     folder : str or path, optional
-        Where workers commit noisy answers: a folder that all of them share, for at least 8 bytes an answer.
+        Where workers commit noisy answers: a folder that all of them share, for eight bytes an answer at most.
         What lies there is removed at the end. The temporary folder, where it is left out.
 
     Examples

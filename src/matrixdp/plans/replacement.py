@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import TreeMatrix
+from matrixdp.exact import RowTrees, TreeMatrix
 from matrixdp.exact.matrices import MOST_OVERLAPS, column_overlaps
 from matrixdp.plans.part import Part
 
@@ -58,9 +58,10 @@ def columns(parts: Sequence[Part], power: int) -> NDArray[np.object_]:
     return table
 
 
-def _tree(part: Part) -> tuple[tuple[str, ...], TreeMatrix] | None:
-    """Return the one tree that a part measures, whose rows all count alike."""
-    found = [(own.attributes, own.matrix) for own in part.blocks if isinstance(own.matrix, TreeMatrix)]
+def _tree(part: Part) -> tuple[tuple[str, ...], TreeMatrix | RowTrees] | None:
+    """Return the one block with trees that a part measures, whose rows all count alike."""
+    pairs = ((own.attributes, own.matrix) for own in part.blocks)
+    found = [(names, matrix) for names, matrix in pairs if isinstance(matrix, TreeMatrix | RowTrees)]
     return found[0] if len(found) == 1 and part.multipliers is None else None
 
 

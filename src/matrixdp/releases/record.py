@@ -157,9 +157,8 @@ def measured(measurement: Measurement) -> dict[str, Any]:
 def _kind(matrix: MeasuredMatrix) -> str:
     if matrix.walk is not None:
         return "walk"
-    return {"identity": "identity", "centered": "centered identity", "tree": "tree"}.get(
-        matrix.kind, "integer"
-    )
+    own = {"identity": "identity", "centered": "centered identity", "tree": "tree", "row-trees": "tree"}
+    return own.get(matrix.kind, "integer")
 
 
 # What a release says of the table as a whole: whether it looks as if the domain did not fit. Of a series it

@@ -138,6 +138,11 @@ class Limits:
     #: areas on, by 8 to 12 ages, this takes a quarter of the time for up to 0.8% less error; with fewer all
     #: searches are fast.
     most_unpaired: int = 100
+    #: tree: cells of other attributes of which levels ask several kinds, up to which their rows have trees of
+    #: their own; the bound has a matrix of as many rows for each node above the leaves.
+    row_cells_of_trees: int = 64
+    #: The same: shares of rows at nodes, and entries of the matrices of nodes above the leaves.
+    row_entries_of_trees: int = 1 << 26
     #: marginals: larger ones are measured only if the workload asks for them.
     max_marginal_cells: int = 10_000_000
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix, RowTrees
 from matrixdp.exact.linear import Array, kronecker, numbered
 from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
@@ -228,6 +228,8 @@ class Merged(Map):
         """See `Map`: as many rows, over sums of groups."""
         del noise, place
         own = [self.groups.get(name, np.arange(self.domain[name].size)) for name in block.attributes]
+        if isinstance(block.matrix, RowTrees):
+            return block.matrix.over_groups(own[1:]), multipliers
         return over_groups(block.matrix, own), multipliers
 
     def weights(self, name: str, weights: Array) -> Array:

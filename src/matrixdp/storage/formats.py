@@ -170,6 +170,13 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         whole = all(own.dtype.kind == "i" for own in chain(*arrays))
         require(whole, "a tree of values does not consist of integers")
         return exact.TreeMatrix(*(tuple(own.astype(np.int64) for own in one) for one in arrays))
+    if kind == "row-trees":
+        several = [[archive.array(name) for name in form[key]] for key in ("groups", "weights")]
+        queries = archive.array(form["entries"])
+        whole = all(own.dtype.kind == "i" for own in (*chain(*several), queries))
+        require(whole, "trees of queries do not consist of integers")
+        nodes, weights = [tuple(own.astype(np.int64) for own in one) for one in several]
+        return exact.RowTrees(nodes, weights, queries.astype(np.int64))
     if kind == "walk":
         widths = tuple(form["widths"])
         require(all(type(own) is int for own in widths), "the widths of a walk are not integers")

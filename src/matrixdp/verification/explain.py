@@ -130,6 +130,8 @@ def _how(matrix: MeasuredMatrix) -> str:
         return "the identity: one 1 in each column"
     if matrix.kind == "centered":
         return "n I - 11': each column has n - 1 once and -1 the other n - 1 times"
+    if matrix.kind == "row-trees":
+        return f"queries summed over areas with weights, summed over each of the {matrix.columns:,} columns"
     if matrix.kind == "tree":
         return f"weighted sums over areas, summed over those of each of the {matrix.columns:,} values"
     if matrix.walk is not None:

@@ -8,27 +8,31 @@ and subsets share the privacy cost of every path from the root to a value (`sele
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array, kronecker
 from matrixdp.exact.trees import TreeMatrix
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plans import Block, Direct, Part, Plan
 from matrixdp.plans import Split as SplitPlan
+from matrixdp.plans.slices import LEAST_CUT
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import Measured, measured_pieces, weights_by_name
 from matrixdp.selection.compose.decomposition import is_exact, sub_solver_for
+from matrixdp.selection.compose.row_trees import MeasuredClass, Whole
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.gram.beside import Beside
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.trees import Shares, Tree, tree_bound, tree_shares
-from matrixdp.selection.problem.levels import Levels, by_level, levels_of, one_product
+from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.levels import Levels, by_level, levels_of, node_weights, one_product
 from matrixdp.selection.problem.residuals import (
     Pieces,
     ProductTerm,
@@ -100,16 +104,18 @@ def select_tree(
         raise WorkloadError("every query of the workload is zero: there is nothing to measure")
     progress("sharing the privacy cost among the nodes", None)
     copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
-    largest = np.array([one.asked.max() for one in classes])
-    by_class = np.stack([one.asked for one in classes], axis=1) / largest
+    by_node = np.stack([one.asked for one in classes], axis=1) / levels.totals[:, None]
+    largest = by_node.max(axis=0)
+    by_class = by_node / largest
     tree, weights, beside = _nodes(levels, by_class)
     losses = copies**2 * largest
     shares = tree_shares(tree, weights, losses, beside=beside)
     loss = noise.variance_factor * shares.loss
-    plan = _plan(workload, levels, solver, classes, shares, noise)
+    domain = workload.domain
+    plan = _plan(domain, _measured(levels, classes, shares, noise), weights_by_name(domain, solver), noise)
     same = levels.exact and all(one.same for one in classes)
     if not same or not is_exact(split, solver, [one.solution for one in classes]):
-        return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
+        return _with_rows(workload, levels, noise, plan, loss, progress)
     factors = [[block.found for block in one.solution.blocks] for one in classes]
     proved = [math.prod(f.dual_value / f.loss for f in own if isinstance(f, Factor)) for own in factors]
     bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices, beside)
@@ -145,59 +151,69 @@ def _of_product(
 
 def _nodes(levels: Levels, asked: Array) -> tuple[Tree, list[Array], Beside | None]:
     """Return the tree, what its nodes ask, and areas beside it with what they ask."""
-    tree, weights, count = Tree.of(levels.groups), _weights(levels, asked), len(levels.groups)
+    tree, weights, count = Tree.of(levels.groups), node_weights(levels, asked), len(levels.groups)
     across = tuple(weights[count:])
     beside = Beside(tree, levels.home, levels.beside, across) if levels.beside else None
     return tree, weights[:count], beside
 
 
-def _weights(levels: Levels, asked: Array) -> list[Array]:
-    """Return what every node of each level asks of every class; one row where all nodes ask the same.
-
-    Families beside the levels come after them.
-    """
-    found = []
-    for level in range(len(levels.groups) + len(levels.beside)):
-        pairs = [(own, asked[place]) for place, (at, own) in enumerate(levels.asked) if at == level]
-        if all((own == own[0]).all() for own, _ in pairs):
-            rows = [own[0] * classes for own, classes in pairs]
-            found.append(np.sum([np.zeros(asked.shape[1]), *rows], axis=0))
-        else:
-            found.append(np.sum([np.outer(own, classes) for own, classes in pairs], axis=0))
-    return found
+def _with_rows(
+    workload: Workload, levels: Levels, noise: Noise, plan: Plan, loss: float, progress: Progress
+) -> tuple[Plan, Certificate]:
+    """Return the better of a plan and one whose rows have precisions of their own, with the bound of both."""
+    whole = Whole.of(workload, levels)
+    if whole is None:
+        return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
+    progress("sharing the privacy cost among the nodes of each row", None)
+    bound = whole.bound
+    proved = None if bound is None else noise.variance_factor * bound
+    scope = "no bound for leaves of several weights" if bound is None else f"every {noise.title} strategy"
+    domain = workload.domain
+    cells = sum(domain.counted(part.attributes) for part in plan.parts)
+    own = math.inf if cells > LEAST_CUT else noise.variance_factor * whole.shares.loss
+    if own > loss * (1.0 - LIMITS.rules_worthwhile):
+        return plan, Certificate(loss, proved, scope)
+    even = {one.name: np.full(one.size, 1.0 / one.size) for one in domain.attributes}
+    return _plan(domain, whole.measured(), even, noise), Certificate(own, proved, scope)
 
 
 def _plan(
-    workload: Workload,
-    levels: Levels,
-    solver: SubSolver,
-    classes: Sequence[_Class],
-    shares: Shares,
-    noise: Noise,
+    domain: Domain, classes: Iterable[MeasuredClass], weights: Mapping[str, Array], noise: Noise
 ) -> Plan:
     """Return the plan that measures every node of every class with its share of the privacy cost.
 
     Shares are integer weights of rows, so that the paths of a class add up exactly.
     """
-    domain, known, parts = workload.domain, Measured(), []
-    costs = np.zeros(domain[levels.name].size)
+    parts, costs, whole = list[Part](), np.zeros(1), dict[str, Array]()
+    for attributes, matrix, unit, marginals in classes:
+        costs = costs + matrix.column_sums(noise.norm) * unit**noise.norm
+        whole |= {name: np.zeros(domain[name].size) for name in attributes}
+        for others in marginals:
+            blocks = (Block(attributes, matrix), *others)
+            part = Part(domain.sort([name for block in blocks for name in block.attributes]), blocks, 1.0)
+            # the copies of a class share what it has
+            share = float(matrix.column_power_sum(noise.norm)) * unit**noise.norm / len(marginals)
+            parts.append(part.at_cost(noise, share))
+    most = float(costs.max()) ** (2.0 / noise.norm)
+    scaled = tuple(replace(part, variance=part.variance * most) for part in parts)
+    return SplitPlan(domain, scaled, noise, {**weights, **whole})
+
+
+def _measured(
+    levels: Levels, classes: Sequence[_Class], shares: Shares, noise: Noise
+) -> Iterator[MeasuredClass]:
+    """Yield what is measured of each class."""
+    known: Measured = {}
     for place, one in enumerate(classes):
         matrix, unit = _tree_matrix(levels, shares, place, noise)
         pieces, multipliers = measured_pieces(one.solution, noise, known)
         if multipliers is not None:
             raise TooLargeError("tree: attributes that do not factor")
-        costs += matrix.column_sums(noise.norm) * unit**noise.norm
-        for marginal in one.sub.marginals:
-            blocks = [Block(tuple(marginal[axis] for axis in axes), inner) for axes, inner in pieces]
-            names = domain.sort((levels.name, *marginal))
-            part = Part(names, (Block((levels.name,), matrix), *blocks), 1.0)
-            # the copies of a class share what it has
-            share = float(matrix.column_power_sum(noise.norm)) * unit**noise.norm / len(one.sub.marginals)
-            parts.append(part.at_cost(noise, share))
-    most = float(costs.max()) ** (2.0 / noise.norm)
-    weights = weights_by_name(domain, solver) | {levels.name: np.zeros(domain[levels.name].size)}
-    scaled = tuple(replace(part, variance=part.variance * most) for part in parts)
-    return SplitPlan(domain, scaled, noise, weights)
+        marginals = [
+            [Block(tuple(marginal[axis] for axis in axes), inner) for axes, inner in pieces]
+            for marginal in one.sub.marginals
+        ]
+        yield (levels.name,), matrix, unit, marginals
 
 
 def _tree_matrix(levels: Levels, shares: Shares, place: int, noise: Noise) -> tuple[TreeMatrix, float]:

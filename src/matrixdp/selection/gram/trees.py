@@ -109,12 +109,12 @@ class Tree:
         return tuple(map(len, self.order))
 
     @cached_property
-    def _starts(self) -> tuple[Places, ...]:
+    def starts(self) -> tuple[Places, ...]:
         return tuple(np.cumsum(own) - own for own in self.children)
 
     def sums(self, below: Array, level: int) -> Array:
         """Return for each node of a level the sum over its children; nodes are the last axis."""
-        return np.asarray(np.add.reduceat(below, self._starts[level], axis=-1))
+        return np.asarray(np.add.reduceat(below, self.starts[level], axis=-1))
 
     def repeats(self, own: Array, level: int) -> Array:
         """Return for each node of the next level what its parent has."""

@@ -78,6 +78,12 @@ class Levels:
     beside: tuple[Places, ...] = ()
     home: int = 0
 
+    @property
+    def totals(self) -> Array:
+        """The sum of the weights of all nodes, for each thing that is asked; 1 where they are 0."""
+        sums = np.array([own.sum() for _, own in self.asked])
+        return np.where(sums > 0.0, sums, 1.0)
+
 
 #: The levels that were looked for, by workload.
 _FOUND: WeakKeyDictionary[Workload, dict[int, Levels | None]] = WeakKeyDictionary()
@@ -261,7 +267,10 @@ def _sets(predicates: Predicates, size: int, weights: Array) -> list[Level]:
 
 
 def by_level(workload: Workload, levels: Levels) -> Workload:
-    """Return a workload in which the attribute has one value for each thing that is asked of it."""
+    """Return a workload in which the attribute has one value for each thing that is asked of it.
+
+    Its weights are those of all nodes together: they decide on the strategy for the other attributes.
+    """
     name, count = levels.name, len(levels.asked)
     domain = workload.domain.reduced({name: count})
     rows, groups = np.eye(count), []
@@ -271,8 +280,25 @@ def by_level(workload: Workload, levels: Levels) -> Workload:
         sizes = tuple(domain[one].size for one in names)
         for place in places:
             own = {**group.sets, name: Matrix(rows[[place]])}
-            groups.append(ProductGroup(group.name, names, tuple(own[n] for n in names), sizes, group.weight))
+            weight = group.weight * float(levels.totals[place])
+            groups.append(ProductGroup(group.name, names, tuple(own[n] for n in names), sizes, weight))
     return Workload(domain, GivenGroups(tuple(groups)))
+
+
+def node_weights(levels: Levels, asked: Array) -> list[Array]:
+    """Return what every node of each level asks of every class; one row where all nodes ask the same.
+
+    Families beside the levels come after them.
+    """
+    found = []
+    for level in range(len(levels.groups) + len(levels.beside)):
+        pairs = [(own, asked[place]) for place, (at, own) in enumerate(levels.asked) if at == level]
+        if all((own == own[0]).all() for own, _ in pairs):
+            rows = [own[0] * classes for own, classes in pairs]
+            found.append(np.sum([np.zeros(asked.shape[1]), *rows], axis=0))
+        else:
+            found.append(np.sum([np.outer(own, classes) for own, classes in pairs], axis=0))
+    return found
 
 
 def tree_for(workload: Workload) -> Levels | None:
