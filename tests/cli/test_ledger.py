@@ -203,7 +203,7 @@ def test_a_failure_after_the_debit_says_that_it_counts(monkeypatch: pytest.Monke
     # what is written fails after what is measured
     monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
     with monkeypatch.context() as patch:
-        patch.setattr("matrixdp.measure.measurement.noisy", fail)
+        patch.setattr("matrixdp.measure.noisy_answers.noisy", fail)
         failed = release("out", status=1)
     (entry,) = shown()["entries"]
     assert entry["state"] == "reserved"

@@ -83,7 +83,7 @@ def unfit(attempt: Attempt, *names: str) -> Attempt:
     def attempted() -> object:
         with pytest.MonkeyPatch.context() as patch:
             for name in names:
-                patch.setattr(measurement, name, lambda *_: Cost(Fraction(2), GAUSSIAN))
+                patch.setattr(calibration, name, lambda *_: Cost(Fraction(2), GAUSSIAN))
             return attempt()
 
     return attempted

@@ -167,7 +167,7 @@ def sum_tables(slices: Slices, sums: Sums) -> Iterator[Table]:
 
 def _check_asked(asked: bool) -> None:
     if not asked:
-        raise SourceError("the source did not return what was asked for: every marginal, once")
+        raise SourceError("the source did not return every marginal that was asked for, once")
 
 
 @final

@@ -60,7 +60,7 @@ class Workers:
         it returned, in order: ``concurrent.futures.ProcessPoolExecutor().map``, that of a Dask client,
         ``client.get_executor().map``, or what `Workers.spark` makes.
     folder : str or path, optional
-        Where workers commit noisy answers: a folder that all of them share, for eight bytes an answer at most.
+        Where workers commit noisy answers: a folder that all of them share, with room for all noisy answers.
         What lies there is removed at the end. The temporary folder, where it is left out.
 
     Examples
