@@ -255,7 +255,7 @@ def test_commands(command: str, world: World):
     world.run(*command.split(), "out", may=(0, 1, 2))
 
 
-READ, NOISE = "matrixdp.sources.counting._at_once", "matrixdp.measure.measurement.noisy"
+READ, NOISE = "matrixdp.sources.counting._at_once", "matrixdp.measure.noisy_answers.noisy"
 WRITTEN = "matrixdp.releases.transaction.save_measurement"
 #: Failures in the middle of a release, which speak of the table: where, with what, and the exit status.
 FAILING: dict[str, tuple[str, BaseException, int]] = {
