@@ -318,6 +318,13 @@ def release(folder: Path) -> dict[str, Any]:
     return {"cpu_seconds": time.process_time() - begun, "peak_mb": peak_memory_mb()}
 
 
+def verify(folder: Path) -> dict[str, Any]:
+    """Verify the release, and return what that took."""
+    begun = time.process_time()
+    assert mdp.verify_release(folder / "out").holds
+    return {"verify_cpu_seconds": time.process_time() - begun, "verify_peak_mb": peak_memory_mb()}
+
+
 def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]:
     """Return the cost of a release of marginals in every area, and its errors beside the predicted ones."""
     nation = Nation.down_to(smallest)
@@ -327,7 +334,7 @@ def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]
         nation.write_areas(folder / "areas.csv")
         write_records(folder / "people.parquet", nation, records)
         _write_specification(folder, _specification(nation, asked, "gaussian"))
-        took = _own_process("release-step", str(folder))
+        took = _own_process("release-step", str(folder)) | _own_process("verify-step", str(folder))
         out = folder / "out"
         sizes = {
             name.name: sum(one.stat().st_size for one in [name, *name.rglob("*")] if one.is_file()) / 1e6
@@ -477,6 +484,8 @@ def main(what: str, *given: str) -> None:
         emit({key: row[key] for key in ("cpu_seconds", "peak_mb")} | {"rows": {given[0]: row}})
     elif what == "release-step":
         emit(release(Path(given[0])))
+    elif what == "verify-step":
+        emit(verify(Path(given[0])))
     elif what == "integers":
         emit(integers())
 

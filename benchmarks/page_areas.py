@@ -165,6 +165,8 @@ def _releases(rows: list[dict[str, Any]]) -> list[str]:
             f"{row['records']:,}",
             plain(row["cpu_seconds"], 3),
             f"{row['peak_mb']:,.0f} MB",
+            plain(row["verify_cpu_seconds"], 3),
+            f"{row['verify_peak_mb']:,.0f} MB",
             f"{row['files_mb']['answers']:,.0f} MB",
             f"{row['files_mb']['measurement.mdp']:,.0f} MB",
         ]
@@ -189,8 +191,8 @@ def _releases(rows: list[dict[str, Any]]) -> list[str]:
         "included. Memory is that of the whole process.",
         "",
         *table(
-            ["down to", "areas", "answers", "records", "processor seconds", "peak memory", "answers, disk",
-             "measurement, disk"],
+            ["down to", "areas", "answers", "records", "processor seconds", "peak memory",
+             "to verify, processor seconds", "to verify, peak memory", "answers, disk", "measurement, disk"],
             costs,
         ),
         "",
