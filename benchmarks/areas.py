@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+import resource
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +330,39 @@ def verify(folder: Path) -> dict[str, Any]:
     return {"verify_cpu_seconds": time.process_time() - begun, "verify_peak_mb": peak_memory_mb()}
 
 
+def release_by_workers(folder: Path) -> dict[str, Any]:
+    """Release by two processes that share runs of areas, from records that are sorted by area."""
+    area = next(iter(json.loads((folder / "people.yaml").read_text())["domain"]))
+    records = pq.read_table(folder / "people.parquet")
+    records = records.take(pc.sort_indices(records[area].cast(pa.utf8())))
+    pq.write_table(records, folder / "people.parquet", row_group_size=1 << 14)
+    del records
+    tasks, moved, begun = [], [], time.process_time()
+
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+
+        def counted(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+            own = [*numbers]
+            found = [*pool.map(function, own)]
+            tasks.append(len(own))
+            moved.append(max(len(pickle.dumps(one)) for one in found))
+            yield from found
+
+        out = folder / "out"
+        mdp.release(folder / "people.yaml", out, max_answers=10**9, workers=mdp.Workers(counted))
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "workers": {
+            "cpu_seconds": time.process_time() - begun + children.ru_utime + children.ru_stime,
+            "peak_mb": peak_memory_mb(),
+            "worker_peak_mb": children.ru_maxrss / 1024,
+            "runs": tasks[1],
+            "parts": tasks[2] if len(tasks) > 2 else 0,
+            "most_moved_kb": moved[1] / 1e3,
+        }
+    }
+
+
 def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]:
     """Return the cost of a release of marginals in every area, and its errors beside the predicted ones."""
     nation = Nation.down_to(smallest)
@@ -341,6 +379,9 @@ def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]
             for name in sorted(out.iterdir())
         }
         found = _found(out, nation, asked, records)
+        shutil.rmtree(out)
+        took |= _own_process("workers-step", str(folder))
+        by_workers = _found(out, nation, asked, records)
     classes = _Classes(nation, asked, "gaussian")
     shares = tree_shares(classes.tree, classes.weights, classes.losses)
     return {
@@ -352,6 +393,7 @@ def released(smallest: str, records: int, parent: Path | None) -> dict[str, Any]
         "files_mb": sizes,
         "predicted": classes.by_level(shares.precisions),
         "found": found,
+        "found_by_workers": by_workers,
         **took,
     }
 
@@ -484,6 +526,8 @@ def main(what: str, *given: str) -> None:
         emit({key: row[key] for key in ("cpu_seconds", "peak_mb")} | {"rows": {given[0]: row}})
     elif what == "release-step":
         emit(release(Path(given[0])))
+    elif what == "workers-step":
+        emit(release_by_workers(Path(given[0])))
     elif what == "verify-step":
         emit(verify(Path(given[0])))
     elif what == "integers":
