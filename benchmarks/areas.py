@@ -403,25 +403,22 @@ def _found(out: Path, nation: Nation, asked: Sequence[Asked], records: int) -> l
     groups = iter(json.loads((out / "release.json").read_text())["groups"])
     found = []
     for level, (subsets, _) in enumerate(asked):
-        squares = many = 0.0
-        for subset, group in zip(subsets, groups, strict=False):
-            true, done = counts_of(nation, records, level, subset), 0
-            for here in _estimates(out, group):
-                squares += float(np.square(here - true[done : done + len(here)]).sum())
-                done += len(here)
-            assert done == len(true)
-            many += done
-        found.append(math.sqrt(squares / many))
+        own = [next(groups) for _ in subsets]
+        true = [counts_of(nation, records, level, subset).astype(np.int32) for subset in subsets]
+        counts = dict(zip((group["name"] for group in own), true, strict=True))
+        squares, done = 0.0, dict.fromkeys(counts, 0)
+        for path in sorted(out.glob(f"answers/level={own[0]['level']}/*.parquet")):
+            for batch in pq.ParquetFile(path).iter_batches(1 << 20, columns=["group", "estimate"]):
+                names, estimates = batch["group"].cast(pa.utf8()), batch["estimate"].to_numpy()
+                for name in pc.unique(names).to_pylist():
+                    here = estimates[pc.equal(names, name).to_numpy(zero_copy_only=False)]
+                    start = done[name]
+                    done[name] = start + len(here)
+                    squares += float(np.square(here - counts[name][start : done[name]]).sum())
+        assert done == {name: len(every) for name, every in counts.items()}
+        found.append(math.sqrt(squares / sum(done.values())))
     assert next(groups, None) is None
     return found
-
-
-def _estimates(out: Path, group: dict[str, Any]) -> Iterator[Array]:
-    """Yield the estimates of a group, some at a time, in order."""
-    for path in sorted(out.glob(f"answers/level={group['level']}/*.parquet")):
-        for batch in pq.ParquetFile(path).iter_batches(1 << 20, columns=["group", "estimate"]):
-            own = pc.equal(batch["group"].cast(pa.utf8()), group["name"])
-            yield batch.filter(own)["estimate"].to_numpy()
 
 
 # Whole numbers.
