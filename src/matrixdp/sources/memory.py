@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, final
 
 import duckdb
@@ -274,10 +274,12 @@ def encode_batches(
 def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any], NDArray[np.int64]]:
     """Return a function for the codes of a column of texts, which may be a dictionary; -1 out of domain."""
     values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
-    # DuckDB reads a long list of values anew for every batch: mostly texts stand as they are listed
-    usual = rule.texts if isinstance(rule, Listed | Texts) else ()
-    few = max(_FEW, len(usual))
-    known: dict[str, int] = {}
+    # DuckDB reads a long list of values anew each time; mostly texts stand as they are listed
+    as_listed: dict[str, int] = {}
+    if isinstance(rule, Listed | Texts) and not rule.trim and not any(rule.folded) and rule.missing is None:
+        as_listed = {text: code for code, text in enumerate(rule.texts) if text}
+    few = max(_FEW, len(as_listed))
+    known = dict(as_listed)
 
     def computed(texts: Any) -> NDArray[np.int64]:
         held = connection.from_arrow(arrow.table({"text": texts})).project(", ".join(values))
@@ -287,23 +289,24 @@ def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any],
     def remembered(texts: list[str]) -> NDArray[np.int64]:
         if len(known) > _MOST_KNOWN + 2 * few:
             known.clear()
+            known.update(as_listed)
         new = [text for text in texts if text not in known]
-        if new and not known:
-            new = [*{*new, *usual}]
         if new:
             found = computed(arrow.array(new, arrow.large_string()))
             known.update(zip(new, found.tolist(), strict=True))
         return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
 
-    missing = computed(arrow.nulls(1, arrow.large_string()))
+    missing = cache(lambda: computed(arrow.nulls(1, arrow.large_string())))
 
     def codes(column: Any) -> NDArray[np.int64]:
         column = listed(column)
         texts = column.dictionary
         found = computed(texts) if len(texts) > few else remembered(texts.to_pylist())
+        if not column.null_count:
+            return np.asarray(found[column.indices.to_numpy()])
         # What is missing stands behind all texts.
         places: NDArray[np.int32] = column.indices.fill_null(len(texts)).to_numpy()
-        return np.append(found, missing)[places]
+        return np.append(found, missing())[places]
 
     return codes
 
