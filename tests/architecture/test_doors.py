@@ -9,7 +9,7 @@ import matrixdp
 
 PACKAGE = Path(matrixdp.__file__).parent
 FILES = {str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-MEASUREMENT = "measure/measurement.py"
+MEASUREMENT, NOISY, WORKERS = (f"measure/{name}.py" for name in ("measurement", "noisy_answers", "workers"))
 #: Mechanisms that depend on the data read tables here; they are there for comparison only.
 SIDE_DOOR = "papers/door.py"
 #: Tables that the checks for authors of sources made themselves, and noise that nobody adds.
@@ -74,14 +74,17 @@ def test_only_the_measurement_draws_noise():
     # the steps of these mechanisms know the type of a source of bits, and pass it on
     dependent = {"papers/dawa/dawa.py", "papers/privbayes/mechanism.py"}
     choosing = {"papers/privbayes/network.py"}
-    assert importing({"RandomSource"}, "matrixdp.noise") == {MEASUREMENT, SIDE_DOOR} | dependent | choosing
+    assert (
+        importing({"RandomSource"}, "matrixdp.noise")
+        == {MEASUREMENT, NOISY, SIDE_DOOR} | dependent | choosing
+    )
     assert importing({"choose", "uniform"}, "matrixdp.noise") == choosing
-    assert importing({"SystemSource"}, "matrixdp.noise") == {MEASUREMENT}
-    assert importing({"SeededSource"}, "matrixdp.noise") == {MEASUREMENT, SEEDED}
+    assert importing({"SystemSource"}, "matrixdp.noise") == {NOISY}
+    assert importing({"SeededSource"}, "matrixdp.noise") == {NOISY, SEEDED}
     simulating = {f"papers/{name}/simulation.py" for name in ("dawa", "privbayes")}
     users = importing({"noisy", "random_source"}, "matrixdp.measure")
     assert users == {SIDE_DOOR} | dependent | simulating
-    assert calling("draw_rounded", "noise") == {MEASUREMENT, SEEDED}
+    assert calling("draw_rounded", "noise") == {NOISY, SEEDED}
 
 
 def test_only_the_measurement_counts_a_table():
@@ -90,7 +93,8 @@ def test_only_the_measurement_counts_a_table():
     assert importing({"find_values"}, "matrixdp.measure") == {"discovery.py"}
     assert calling("found", "noise") == {MEASUREMENT}
     # plans count how many records of a public table bounds keep
-    assert calling("marginals", "sources") == {MEASUREMENT, SIDE_DOOR, CHECKED_TABLES, "quality.py"}
+    users = {MEASUREMENT, WORKERS, SIDE_DOOR, CHECKED_TABLES, "quality.py"}
+    assert calling("marginals", "sources") == users
     # the values of a table that is public
     assert calling("records", "sources") == {"draft.py"}
     # `Source.count` counts what a request asks for, and requests are made by `Source.marginals` alone

@@ -109,7 +109,7 @@ def again_between_parts(patch: Patch) -> None:
     """Every part has the noise of the first."""
     honest, words = noisy_answers.noisy, kept_words()
     patch.setattr(
-        measurement,
+        noisy_answers,
         "noisy",
         lambda a, scale, _, *more, **named: honest(a, scale, Stream(words), *more, **named),
     )

@@ -9,17 +9,15 @@ their noise, and reads what was committed.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
-import pickle
-import secrets
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, final
+from typing import IO, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +39,7 @@ from matrixdp.plans import Plan, Slices
 from matrixdp.privacy import Unit
 from matrixdp.sources import Source
 
-_JOB, _FOUND = "job.pickle", "found"
+_FOUND = "found"
 #: How many workers are asked whether they are ready.
 _TRIED = 8
 _WAIT = 0.2
@@ -198,37 +196,26 @@ def shared(job: Job, workers: Workers) -> Iterator[Path]:
         found, expected = "a table of another kind", "files, or a DuckDB database, that every worker can open"
         raise SourceError.at(("data",), found, expected, code="not-supported")
     with private_folder(workers.where) as folder:
-        (folder / _JOB).write_bytes(pickle.dumps(job))
-        for problem in run(workers, partial(_ready, str(folder)), min(len(job.runs), _TRIED)):
+        for problem in run(workers, partial(_ready, job, folder), min(len(job.runs), _TRIED)):
             if problem is not None:
                 raise StorageError(f"workers: {problem}; expected {_SHARED}", "not-supported")
         yield folder
 
 
-def _ready(folder: str, _number: int) -> str | None:
+def _ready(job: Job, folder: Path, _number: int) -> str | None:
     """Return what keeps a worker from doing its part; None where it is ready."""
     try:
-        job = _read_job(folder)
         if job.version != version("matrixdp"):
             return f"found version {version('matrixdp')} of matrixdp, not {job.version}"
-        tried, linked = (Path(folder, f"{secrets.token_hex(8)}.{end}") for end in ("try", "link"))
-        with Lock(tried):
-            os.link(tried, linked)
-        for path in (tried, linked):
-            path.unlink()
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            tried = Path(own, "tried")
+            with Lock(tried):
+                os.link(tried, Path(own, "linked"))
     except StorageError as error:
         return str(error)
     except OSError as error:
         return f"the folder cannot be used ({file_problem(error)})"
-    except Exception as error:  # noqa: BLE001  what it says may be about a library that is not there
-        return f"a worker cannot read what it should do ({type(error).__name__})"
     return None
-
-
-def _read_job(folder: str) -> Job:
-    job = pickle.loads(Path(folder, _JOB).read_bytes())  # noqa: S301  a folder of our own
-    assert isinstance(job, Job)
-    return job
 
 
 def measured_by(
@@ -249,7 +236,7 @@ def measured_by(
     """
     plan, sums = job.slices.plan, Sums()
     random = random_source(job.seed(-1))
-    for done, found in enumerate(run(workers, partial(_commit, str(folder)), len(job.runs)), 1):
+    for done, found in enumerate(run(workers, partial(_commit, job, folder), len(job.runs)), 1):
         if isinstance(found, MatrixDPError):
             raise found
         _add(sums, found, job.slices)
@@ -296,19 +283,20 @@ def _add(sums: Sums, found: Sums, slices: Slices) -> None:
 
 
 @withholding
-def _commit(folder: str, number: int) -> Sums | MatrixDPError:
+def _commit(job: Job, folder: Path, number: int) -> Sums | MatrixDPError:
     """Measure a run, and commit its noisy answers unless that was done; return its sums."""
     failed = ""
     try:
-        job = _read_job(folder)
-        with _alone(Path(folder, f"{number}.lock")):
-            held = Path(folder, f"{number}.{_FOUND}")
+        with _alone(folder / f"{number}.lock"):
+            held = folder / f"{number}.{_FOUND}"
             if held.exists():
                 return job.measure(number, None)
-            for left in Path(folder).glob(f"{number}.*.drawing"):
+            for left in folder.glob(f"{number}.*.drawing"):
                 left.unlink()  # by a worker that was killed: nobody has read it, and nobody will
-            drawing = held.with_suffix(f".{secrets.token_hex(8)}.drawing")
-            with drawing.open("xb") as file:
+            with tempfile.NamedTemporaryFile(
+                prefix=f"{number}.", suffix=".drawing", dir=folder, delete=False
+            ) as file:
+                drawing = Path(file.name)
                 sums = job.measure(number, partial(_write, file))
                 file.flush()
                 os.fsync(file.fileno())
@@ -339,7 +327,7 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _write(file: io.BufferedWriter, place: int, rows: slice, steps: NDArray[np.int64]) -> None:
+def _write(file: IO[bytes], place: int, rows: slice, steps: NDArray[np.int64]) -> None:
     most = int(np.abs(steps).max(initial=0))
     np.save(file, np.array([place, rows.start, rows.stop]))
     np.save(file, steps.astype(np.int32) if most < 2**31 else steps)

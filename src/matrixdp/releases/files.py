@@ -6,8 +6,8 @@ import json
 import logging
 import os
 import re
-import secrets
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -314,7 +314,7 @@ def _write_part(given: _Given, each: int, number: int) -> list[tuple[float, floa
     release, columns, own = _read_by_worker(given)
     folder = given[1]
     errors, seen = largest_errors(release.workload)
-    schema, draft = marked_schema(release, columns), folder / f"{_DRAFTS}{secrets.token_hex(8)}"
+    schema, draft = marked_schema(release, columns), Path(tempfile.mkdtemp(prefix=_DRAFTS, dir=folder))
     some = own.alone(release.workload.groups, range(number * each, (number + 1) * each))
     with one_blas_thread(), parted(draft, columns, schema, _FIRST + number) as write:
         for table in row_groups(release.rows_of(some, columns, seen), schema):
