@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, final
 
 import numpy as np
@@ -77,6 +77,20 @@ def in_pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for start in range(0, len(array), _PIECE):
         yield array[start : start + _PIECE]
         let_go(array)
+
+
+def may_hold(rows: Any, ends: Mapping[str, tuple[str, str]]) -> bool:
+    """Return whether a row group of a Parquet file may hold rows with texts of columns between two ends.
+
+    It says its least and largest bytes, which are compared as they stand: not all need be UTF-8.
+    """
+    for column in map(rows.column, range(rows.num_columns)):
+        known = column.statistics if column.path_in_schema in ends else None
+        if known is not None and known.has_min_max and isinstance(known.min_raw, bytes):
+            low, high = (end.encode() for end in ends[column.path_in_schema])
+            if high < known.min_raw or known.max_raw < low:
+                return False
+    return True
 
 
 @final

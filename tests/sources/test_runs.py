@@ -72,3 +72,12 @@ def test_of_a_sorted_file_only_a_part_is_read(tmp_path, monkeypatch):
             )
         )
         assert 0 < read.pop() <= most
+
+
+def test_texts_that_are_not_utf_8_keep_nothing_from_being_counted(tmp_path):
+    raw = pa.array([b"area 01", b"\xff bad", b"area 02", b"area 03"], pa.binary()).view(pa.string())
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"geo": raw}), path, row_group_size=2)
+    asked = Domain({"geo": AREAS}), [("geo",)], OutOfDomain()
+    [(_, counts)] = open_source(path).marginals(*asked, slices=("geo", 40), run=range(1, 3))
+    assert counts[:2].tolist() == [1, 1]

@@ -16,6 +16,7 @@ from matrixdp.answers.table import levels_of
 from matrixdp.domain import Attribute
 from matrixdp.errors import StorageError, reading
 from matrixdp.exact.linear import Array
+from matrixdp.mapped import may_hold
 from matrixdp.plans.plan import Batch, Estimates
 from matrixdp.queries import Group, Labelled, Predicates, ProductGroup, Sets, Total, Workload
 from matrixdp.releases.record import RECORD, level_folder
@@ -116,14 +117,16 @@ class Answered(Estimates):
     def _rows(self, level: str, name: str, texts: pa.Array) -> pa.Table:
         """Return the estimates of a group in some areas, and the place of each area among these."""
         column = self._written["answers"]["attributes"][self._asked[0].name]
-        ends = {"group": (name, name), column: (pc.min(texts).as_py(), pc.max(texts).as_py())}
+        ends = {"group": (name, name)}
+        if texts.null_count < len(texts):
+            ends[column] = pc.min(texts).as_py(), pc.max(texts).as_py()
         found = []
         for part in sorted(one for one in self._written["files"] if one.startswith(f"{level}/")):
             try:
                 with arrow_file(self._folder / part) as file:
                     held = pq.ParquetFile(file, pre_buffer=False)
                     groups = map(held.metadata.row_group, range(held.num_row_groups))
-                    for place in [place for place, own in enumerate(groups) if _may_hold(own, ends)]:
+                    for place in [place for place, own in enumerate(groups) if may_hold(own, ends)]:
                         self._check(part)
                         rows = held.read_row_group(place, ["group", column, "estimate"])
                         rows = rows.filter(pc.equal(rows["group"].cast(pa.utf8()), name))
@@ -141,16 +144,6 @@ class Answered(Estimates):
             told = f"{path}: does not belong to {RECORD}: its checksum is another"
             raise StorageError(told, "damaged-file")
         self._checked.add(part)
-
-
-def _may_hold(rows: pq.RowGroupMetaData, ends: Mapping[str, tuple[str | None, str | None]]) -> bool:
-    """Return whether a row group may hold rows with values of columns between two ends."""
-    for own in map(rows.column, range(rows.num_columns)):
-        low, high = ends.get(own.path_in_schema, (None, None))
-        known = own.statistics if low is not None and high is not None else None
-        if known is not None and known.has_min_max and (high < known.min or known.max < low):
-            return False
-    return True
 
 
 def _beside(group: Group, area: str) -> Hashable:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matrixdp.domain.rules import Kind
+from matrixdp.mapped import may_hold
 
 arrow: Any = pa
 parquet: Any = pq
@@ -168,21 +169,11 @@ def _columns(
 ) -> Iterator[list[Any]]:
     texts = [name for name, held in zip(wanted, types, strict=True) if is_text(held)]
     with parquet.ParquetFile(file, read_dictionary=texts) as held:
-        groups = [group for group in range(held.num_row_groups) if _may_hold(held.metadata, group, near)]
+        ends = {} if near is None else {near[0]: (near[1], near[2])}
+        every = range(held.num_row_groups)
+        groups = [group for group in every if may_hold(held.metadata.row_group(group), ends)]
         for batch in held.iter_batches(_BATCH, row_groups=groups, columns=wanted):
             yield [_as(batch.column(name), own) for name, own in zip(wanted, types, strict=True)]
-
-
-def _may_hold(written: Any, group: int, near: tuple[str, str, str] | None) -> bool:
-    """Return whether a row group may hold values that are near, by what the file says of it."""
-    if near is None:
-        return True
-    name, low, high = near
-    columns = (written.row_group(group).column(place) for place in range(written.num_columns))
-    own = next(column for column in columns if column.path_in_schema == name).statistics
-    if own is None or not own.has_min_max or not isinstance(own.min, str):
-        return True
-    return bool(own.min <= high and own.max >= low)
 
 
 def _as(column: Any, held: Any) -> Any:
