@@ -143,7 +143,7 @@ def test_one_strategy_where_it_is_as_good_or_the_plan_is_cut(monkeypatch: pytest
     assert totals.certificate.gap < 0.01
     workload = asked(ragged(7, (1, 4, 12, 110)), "PPII", 6)
     whole = select(workload, noise=GAUSSIAN, mechanism="tree")
-    monkeypatch.setattr("matrixdp.selection.compose.tree.LEAST_CUT", 100)
+    monkeypatch.setattr("matrixdp.plans.slices.LEAST_CUT", 100)
     cut = select(workload, noise=GAUSSIAN, mechanism="tree")
     assert measured(cut.plan) == {TreeMatrix}
     assert cut.certificate.lower_bound == whole.certificate.lower_bound

@@ -18,9 +18,8 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array, kronecker
 from matrixdp.exact.trees import TreeMatrix
 from matrixdp.noise import GAUSSIAN, Noise
-from matrixdp.plans import Block, Direct, Part, Plan
+from matrixdp.plans import Block, Direct, Part, Plan, slices
 from matrixdp.plans import Split as SplitPlan
-from matrixdp.plans.slices import LEAST_CUT
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import Measured, measured_pieces, weights_by_name
 from matrixdp.selection.compose.decomposition import is_exact, sub_solver_for
@@ -170,7 +169,7 @@ def _with_rows(
     scope = "no bound for leaves of several weights" if bound is None else f"every {noise.title} strategy"
     domain = workload.domain
     cells = sum(domain.counted(part.attributes) for part in plan.parts)
-    own = math.inf if cells > LEAST_CUT else noise.variance_factor * whole.shares.loss
+    own = math.inf if cells > slices.LEAST_CUT else noise.variance_factor * whole.shares.loss
     if own > loss * (1.0 - LIMITS.rules_worthwhile):
         return plan, Certificate(loss, proved, scope)
     even = {one.name: np.full(one.size, 1.0 / one.size) for one in domain.attributes}
