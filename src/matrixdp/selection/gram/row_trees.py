@@ -30,16 +30,16 @@ import numpy as np
 from matrixdp.exact.linear import Array
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.trees import (
-    _ROUNDING,
-    _WIDEST,
+    ROUNDING,
+    WIDEST,
     Levels,
     Shares,
     Tree,
-    _chunks,
-    _distribution,
-    _rational,
+    chunks_of,
+    distribution,
     error_of,
     passes,
+    rational,
     slopes_of,
 )
 from matrixdp.selection.limits import LIMITS
@@ -192,7 +192,7 @@ def row_shares(
     """
     shares = [own[order].T.copy() for own, order in zip(start.precisions, tree.order, strict=True)]
     prices = np.outer(cells, tree.summed(start.prices)[-1])
-    chunks = tuple(_chunks(tree, weights, len(losses)))
+    chunks = tuple(chunks_of(tree, weights, len(losses)))
     for _ in range(_STEPS):
         below = [prices]
         for level in reversed(range(len(tree.children))):
@@ -243,9 +243,9 @@ def kinds_bound(kinds: Kinds, prices: Array, cells: Array) -> float | None:
     >>> round(kinds_bound(kinds, np.full(4, 0.25), np.ones(1)), 3)
     6.854
     """
-    p, trace = kinds.tree.summed(_distribution(prices)), 0.0
+    p, trace = kinds.tree.summed(distribution(prices)), 0.0
     for grams, copies in zip(kinds.grams, kinds.copies, strict=True):
-        found = _trace(kinds, grams, p, _distribution(cells))
+        found = _trace(kinds, grams, p, distribution(cells))
         if found is None:
             return None
         trace += float(copies) * found
@@ -285,14 +285,14 @@ def _trace(kinds: Kinds, grams: Array, p: Levels, cells: Array) -> float | None:
     ]
     largest = sum(float(own[-1]) * float((w * q).max()) for own, w, q in ends)
     least = min(float(own[own > _RANK * own[-1]].min()) * float((w * q).min()) for own, w, q in ends)
-    bits = int(np.clip(np.ceil(np.log2(largest / least)), 0, _WIDEST))
-    unit, (factors, shifts) = largest / 2.0**bits, _rational(bits)
+    bits = int(np.clip(np.ceil(np.log2(largest / least)), 0, WIDEST))
+    unit, (factors, shifts) = largest / 2.0**bits, rational(bits)
     inner = [sum((w[:, None, None] * own for w, own in asked), np.zeros((1, 1, 1))) for asked in levels[:-1]]
     trace = 0.0
     for factor, shift in zip(factors * np.sqrt(unit), shifts * unit, strict=True):
         alone = 1.0 / (np.outer(values, weight) + shift / p[depth])  # of leaves, in the basis
         trace += float(factor) * _error(tree, levels, inner, (basis, values, weight), alone)
-    return trace * (1.0 - _ROUNDING)
+    return trace * (1.0 - ROUNDING)
 
 
 def _inverses(matrices: Array) -> Array:

@@ -52,11 +52,11 @@ _LEAST_BELOW = 1e-5
 #: Terms of the rational function: below the square root by less than 3e-5 of it over the widest range.
 _TERMS = 24
 #: The widest range of eigenvalues, as a power of 2: smaller ones may lack more.
-_WIDEST = 50
+WIDEST = 50
 #: Points at which the function is compared with the square root.
 _POINTS = 20_001
 #: By how much a bound is lowered, relative to it, for the rounding of its passes (about 1e-13).
-_ROUNDING = 1e-10
+ROUNDING = 1e-10
 
 
 @final
@@ -184,7 +184,7 @@ class _Chunk:
         return found
 
 
-def _chunks(
+def chunks_of(
     tree: Tree, weights: Sequence[Array], count: int, beside: Beside | None = None
 ) -> Iterator[_Chunk]:
     """Yield all classes that are asked anywhere."""
@@ -349,7 +349,7 @@ class _Search:
 
     @cached_property
     def chunks(self) -> tuple[_Chunk, ...]:
-        return tuple(_chunks(self.tree, self.weights, len(self.losses), self.beside))
+        return tuple(chunks_of(self.tree, self.weights, len(self.losses), self.beside))
 
     @cached_property
     def levels(self) -> list[int]:
@@ -436,10 +436,10 @@ class _Search:
         price = gains / spent / tree.summed(np.ones(len(tree.values)))[depth]
         for level in range(depth, len(tree.children)):
             price = tree.repeats(price, level)
-        return loss, _distribution(price[tree.values])
+        return loss, distribution(price[tree.values])
 
 
-def _distribution(prices: Array) -> Array:
+def distribution(prices: Array) -> Array:
     """Return prices that sum to 1, none of them 0."""
     found = prices / prices.sum()
     found = np.maximum(found, LIMITS.least_share / len(found))
@@ -458,7 +458,7 @@ def tree_loss(
     4.0
     """
     loss = 0.0
-    for chunk in _chunks(tree, weights, len(losses)):
+    for chunk in chunks_of(tree, weights, len(losses)):
         own = [one ** (3 - norm) for one in chunk.of(tree, precisions)]
         errors = error_of(chunk.of(tree, weights), passes(tree, own)[-1])
         loss += float((losses[chunk.classes] * errors).sum())
@@ -485,9 +485,9 @@ def tree_bound(
     >>> round(tree_bound(tree, [np.ones(1), np.ones(1)], np.ones(1), np.full(4, 0.25)), 3)
     6.854
     """
-    p = tree.summed(_distribution(prices))
+    p = tree.summed(distribution(prices))
     trace = 0.0
-    for chunk in _chunks(tree, weights, len(losses), beside):
+    for chunk in chunks_of(tree, weights, len(losses), beside):
         weight, last = chunk.of(tree, weights), p[chunk.depth]
         rows = weight[0] * p[0]
         for level in range(chunk.depth):
@@ -498,8 +498,8 @@ def tree_bound(
             rows, ends = rows + areas, np.concatenate([ends, every], axis=1)
         largest = rows.max(axis=-1)
         least = np.min(ends, axis=-1, initial=np.inf, where=ends > 0.0)
-        range_ = np.clip(np.ceil(np.log2(largest / least)), 0, _WIDEST).astype(int)
-        factors, shifts = np.array([_rational(int(one)) for one in range_]).transpose(1, 2, 0)
+        range_ = np.clip(np.ceil(np.log2(largest / least)), 0, WIDEST).astype(int)
+        factors, shifts = np.array([rational(int(one)) for one in range_]).transpose(1, 2, 0)
         unit = largest / 2.0**range_
         for factor, shift in zip(factors * np.sqrt(unit), shifts * unit, strict=True):
             measured = [*weight[:-1], weight[-1] + shift[:, None] / last]
@@ -508,11 +508,11 @@ def tree_bound(
             else:
                 errors = error_of(weight, passes(tree, measured)[-1])
             trace += float((np.sqrt(losses[chunk.classes]) * factor * errors).sum())
-    return trace * trace * (1.0 - _ROUNDING)
+    return trace * trace * (1.0 - ROUNDING)
 
 
 @lru_cache
-def _rational(bits: int) -> tuple[Array, Array]:
+def rational(bits: int) -> tuple[Array, Array]:
     """Return a, t > 0 with the sum of a x / (x + t) at most sqrt(x) for all x, and close from 1 to 2^bits.
 
     Notes
