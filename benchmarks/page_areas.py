@@ -271,7 +271,7 @@ def _behind(selection: dict[str, dict[str, Any]], largest: dict[str, Any] | None
         "down to the smallest areas, and invariants are not for trees. The errors of TopDown are not "
         "compared: they depend on the data.",
         "- *Many machines.* Workers were tested as executors of a local Spark session, one of which was "
-        "killed; on many machines nobody has run them for this page. Selection and the sums above the "
+        "killed. They have not been run on several machines. Selection and the sums above the "
         "runs stay with one process.",
         "- *Later questions* to a release of this size, by `answer`, start a program and read the list "
         "of areas each time; where they were not answered before, they read all noisy answers. A server that "

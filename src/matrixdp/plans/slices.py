@@ -44,9 +44,8 @@ _HELD = 48.0
 class Slices:
     """A plan, cut into slices of the values of its first attribute.
 
-    Every part has a block of its own over that attribute, before all others: an
-    identity, or sums over the nodes of a tree. What is measured of each value alone lies one value after the
-    other.
+    Every part has a block of its own over that attribute, before all others: an identity, or sums over the
+    nodes of a tree. What is measured of each value alone lies one value after the other.
 
     Parameters
     ----------
@@ -289,7 +288,6 @@ class _Solved:
             total[own] += sums_over(place, len(own)) @ alone(values)
         solved = tree.sums_above(above, total)
         share = (solved - total) / np.bincount(nodes, 1.0 / single**2)[:, None]
-
         return cls(partial(moved, share), nodes, solved, share)
 
     def summed(self, sums: Any, slices: Iterable[slice]) -> Array:

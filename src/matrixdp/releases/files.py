@@ -202,9 +202,10 @@ def complete_release(
     columns: AnswerColumns | None = None
     if workload.queries <= asked.max_answers:
         columns = answer_columns(release)
-        sliced = isinstance(release.measurement.estimates, SlicedEstimates) and columns.at is not None
-        if workers is not None and sliced and not asked.csv:
-            errors = _write_by(workers, release, columns, folder, progress)
+        parts = columns.at is not None and not asked.csv
+        own = release.measurement.estimates if workers is not None and parts else None
+        if workers is not None and isinstance(own, SlicedEstimates):
+            errors = _write_by(workers, release, own, columns, folder, progress)
         else:
             errors = _write_answers(release, columns, folder, asked.csv, progress)
         if release.series is not None:
@@ -274,15 +275,18 @@ _DRAFTS = ".draft-"
 
 
 def _write_by(
-    workers: Workers, release: Release, columns: AnswerColumns, folder: Path, progress: Progress | None
+    workers: Workers,
+    release: Release,
+    own: SlicedEstimates,
+    columns: AnswerColumns,
+    folder: Path,
+    progress: Progress | None,
 ) -> list[tuple[float, float]]:
     """Write the answers with workers, and return each group's sum of variances and largest variance."""
-    own, groups = release.measurement.estimates, release.workload.groups
-    assert isinstance(own, SlicedEstimates)
     errors, seen = largest_errors(release.workload)
     schema, done = marked_schema(release, columns), 0
     with one_blas_thread(), parted(folder, columns, schema) as write:
-        for table in row_groups(release.rows_of(own.sums(groups), columns, seen), schema):
+        for table in row_groups(release.rows_of(own.sums(release.workload.groups), columns, seen), schema):
             write(table)
             done += table.num_rows
     left = release.workload.queries - done
