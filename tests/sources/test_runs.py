@@ -81,3 +81,13 @@ def test_texts_that_are_not_utf_8_keep_nothing_from_being_counted(tmp_path):
     asked = Domain({"geo": AREAS}), [("geo",)], OutOfDomain()
     [(_, counts)] = open_source(path).marginals(*asked, slices=("geo", 40), run=range(1, 3))
     assert counts[:2].tolist() == [1, 1]
+
+
+def test_the_collation_of_a_column_decides_on_nothing(tmp_path):
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE people (geo VARCHAR COLLATE NOCASE)")
+        database.execute("INSERT INTO people VALUES ('B'), ('a'), ('a'), ('c'), ('C')")
+    asked = Domain({"geo": ["B", "a", "c"]}), [("geo",)], OutOfDomain()
+    [(_, counts)] = open_source(path).marginals(*asked, slices=("geo", 2), run=range(2))
+    assert counts.tolist() == [1, 2]

@@ -23,7 +23,7 @@ from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed, Rule, Texts
 from matrixdp.errors import SourceError
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, Values, guarded, started, strides
 from matrixdp.sources.engines import connect, connect_to_kept
-from matrixdp.sources.sql import DUCKDB, identifier, literal, outside
+from matrixdp.sources.sql import DUCKDB, by_bytes, identifier, literal, outside
 
 # Bounding the records of one person in DuckDB: the first ones in the order of the table, and no others.
 #
@@ -194,9 +194,11 @@ def encode(
     if encoders is None:
         near = request.near({name: DUCKDB.kind(held) for name, held in stored.items()})
     if near is not None:
-        column, *ends = near
-        low, high = (literal(end) if isinstance(end, str) else repr(end) for end in ends)
-        relation = relation.filter(f"{own[column]} BETWEEN {low} AND {high}")
+        column, low, high = near
+        within = f"{own[column]} BETWEEN {low!r} AND {high!r}"
+        if isinstance(low, str):
+            within = f"{by_bytes(own[column])} BETWEEN {literal(low)} AND {literal(high)}"
+        relation = relation.filter(within)
     values, codes, own_codes = DUCKDB.encoded(request, encoders or request.domain.readings, stored, own)
     inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [

@@ -50,6 +50,17 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def by_bytes(column: str) -> str:
+    """Return a text that is compared byte by byte: a collation would make some equal, or order others.
+
+    Examples
+    --------
+    >>> print(by_bytes('"a"'))
+    (CAST("a" AS text) COLLATE "C")
+    """
+    return f'(CAST({column} AS text) COLLATE "C")'
+
+
 def double(number: float) -> str:
     """Return a number as a literal that is read as the same double."""
     return f"CAST({literal(repr(float(number)))} AS double precision)"
@@ -169,8 +180,7 @@ class Dialect:
     @final
     def _text(self, rule: Rule, column: str) -> str:
         """Return a text that is compared byte by byte, trimmed and with folded letters as a rule says."""
-        # A collation of the column would make texts equal that are not.
-        text = f'(CAST({column} AS text) COLLATE "C")'
+        text = by_bytes(column)
         cleaned = trimmed(text) if rule.trim else text
         if rule.folded[0]:
             cleaned = f"translate({cleaned}, {literal(rule.folded[0])}, {literal(rule.folded[1])})"
