@@ -194,3 +194,15 @@ def test_what_workers_cannot_do_costs_nothing(people, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", no_links)
     rejected("not-supported")
+
+
+def test_a_lock_that_cannot_be_made_is_not_waited_for(people, tmp_path, monkeypatch):
+    def full(path):
+        raise mdp.StorageError(f"{path}: cannot be opened (No space left on device)")
+
+    def filling(function, numbers):
+        yield from map(function, numbers)
+        monkeypatch.setattr(workers, "Lock", full)  # once all are ready
+
+    with pytest.raises(mdp.StorageError, match="No space left"):
+        measure(plan(WHOLE), open_source(people), BUDGET, workers=Workers(filling, tmp_path))

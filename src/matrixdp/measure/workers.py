@@ -320,7 +320,7 @@ def _alone(path: Path) -> Iterator[None]:
             lock = Lock(path)
             break
         except StorageError:
-            if not path.parent.is_dir():
+            if not path.exists():  # it cannot be made: nobody holds it
                 raise
             time.sleep(_WAIT)
     with lock:
